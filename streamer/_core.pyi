@@ -468,6 +468,9 @@ class LineStamper:
         time of its latest event (epoch ms; -1: none). ``now_ms``: beyond it no event moves the
         clock; ``begin_ms``: where the clock is at least."""
 
+    def split(self, lines: list[bytes]) -> list[bytes]:
+        """Lines of one event each, of records that may hold several."""
+
 def reason_of_no_topic(line: bytes, max_record_bytes: int) -> str:
     """Why a line belongs to no log: it cannot be read, or has no known type."""
 
@@ -481,6 +484,18 @@ class TableRows:
     def __iter__(self) -> TableRows: ...
     def __next__(self) -> list[bytes]:
         """At most 4096 lines; ValueError where a column cannot be read."""
+
+_Traced = tuple[
+    str | None,
+    str | None,
+    str | None,
+    list[tuple[str, int, str, int | None]],
+    tuple[str, int | None, str | None],
+]
+"""Why an event is none (None: it is one), its kind as far as it is known, and the text that says
+it; of each value that stands where a field of a source is looked for our name of the field, the
+number of its form, its JSON, and epoch ms of a time that was read; our name of the field that the
+reason is about ("": the whole), of which element of a list, and what stands there."""
 
 class RecordDecoder:
     """Decodes records, one by one."""
@@ -502,20 +517,27 @@ class RecordDecoder:
         """The values of each event of a log in a record as a dict, or the reason why one is none:
         one at least. Ids are hashes."""
 
-    def explain(
+    def trace(
         self,
         log: str,
         value: bytes | None,
         key: bytes | None = None,
         headers: bytes | None = None,
         timestamp_ms: int = 0,
-    ) -> tuple[str | None, str | None, str, int | None, str | None]:
-        """Why a record of a log is no event: the reason (None: it is one), the kind of the event as
-        far as it is known, our name of the field that the reason is about ("": the whole), of which
-        element of a list, and what stands there (None: nothing)."""
+    ) -> list[_Traced]:
+        """How each event of a record of a log was read."""
 
     def text(self, log: str, value: bytes) -> bytes | None:
-        """The text of a record, whatever its format; None where it has none."""
+        """The text of a record, whatever its format, with what its texts hold in their place; None
+        where it has none."""
+
+    def split(self, log: str, value: bytes) -> list[bytes]:
+        """A record once for each event that it holds, each time with that alone; nothing where it
+        cannot be read, or is one event."""
+
+    def key(self, log: str, value: bytes, timestamp_ms: int = 0) -> bytes | None:
+        """What a record is keyed by: its ``join_id``, else its ``user_id``; of our own shape if it
+        can be read whatever else is wrong, of others where it is an event. None without one."""
 
     def hash(self, text: str) -> int:
         """The hash of an id."""

@@ -363,7 +363,7 @@ BUGS = (
     ),
     Bug("kafka/assignor.py", "least + (larger > 0)", "least", "streamer/kafka"),
     Bug(
-        "ingest/keys.py",
+        "ingest/keying.py",
         '"murmur2": partition_of',
         '"murmur2": lambda key, partitions: 0',
         "tests/ingest/test_keying.py",

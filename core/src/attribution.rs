@@ -282,7 +282,7 @@ impl Attribution {
             let Some(feedback) = self.pending.get(place) else {
                 continue;
             };
-            let fits = !feedback.has_request() || feedback.slate_key == item.slate_key;
+            let fits = !feedback.joins_by_request() || feedback.slate_key == item.slate_key;
             let joined = self.retained.get(feedback.joined).map(Retained::age);
             if fits && joined.is_none_or(|joined| joined < age) {
                 let retained = self.retain(row);
@@ -321,7 +321,7 @@ impl Attribution {
             let row = rows.newest_before(pair, wanted, at_ms, horizon_ms)?;
             Some((rows.log.get(row)?.age(), row))
         };
-        let found = match feedback.has_request() {
+        let found = match feedback.joins_by_request() {
             false => newest(None),
             true => {
                 let slates = self.slates.of_key(feedback.slate_key);
@@ -346,7 +346,7 @@ impl Attribution {
         has_feedback: bool,
     ) -> u32 {
         let wanted = PairSearch {
-            group: feedback.has_request().then_some(feedback.slate_key),
+            group: feedback.joins_by_request().then_some(feedback.slate_key),
             has_feedback,
         };
         let rows = &mut self.retained.rows;

@@ -195,14 +195,14 @@ impl Counting {
         let score = item.score;
         let change = Change::new(at, 1, Fact::Impression { position, score });
         self.settle(&change);
-        let before = self.last_ms(at.user, item.pair, false);
+        let before = self.last_ms(at.user, item.item_pair, false);
         if let Some(users) = &mut self.users
             && !is_anonymous(at.user)
         {
             users.touch(
                 &Touch {
                     user: at.user,
-                    pair: item.pair,
+                    pair: item.item_pair,
                     combination: at.combination,
                     event_ms: at.event_ms,
                     column: 0,
@@ -214,7 +214,7 @@ impl Counting {
                 self.stream_ms,
             );
         }
-        self.count_person((at.user, item.pair), item.item.item, before, false);
+        self.count_person((at.user, item.item_pair), item.item.item, before, false);
         self.change(&change);
         if let Some(counts) = &mut self.listing.counts {
             counts.shown(&self.dimensions, at, position, item.item);
@@ -298,7 +298,7 @@ impl Counting {
         };
         let touch = Touch {
             user: feedback.user,
-            pair: feedback.pair,
+            pair: feedback.item_pair,
             combination: feedback.combination,
             event_ms: feedback.event_ms,
             column,
@@ -488,7 +488,8 @@ impl Counting {
         is_feedback: bool,
     ) {
         let now = self.last_ms(user, pair, is_feedback);
-        if let Some(counts) = self.listing.counts.as_mut().filter(|_| now != before) {
+        let has_changed = item != NONE && now != before;
+        if let Some(counts) = self.listing.counts.as_mut().filter(|_| has_changed) {
             for (last_ms, sign) in [(before, -1), (now, 1)] {
                 if let Some(last_ms) = last_ms {
                     counts.person(&self.dimensions, (last_ms, sign), is_feedback, item);

@@ -12,6 +12,7 @@ mod reading;
 pub mod reason;
 pub mod rejected;
 mod times;
+mod trace;
 
 use arms::ArmFields;
 pub use arms::ArmTexts;
@@ -24,6 +25,8 @@ use mapping::{Mapping, Opened};
 use names::Names;
 use reading::{ElementKind, EventRules, Reading};
 pub use reason::Reason;
+use trace::Trace;
+pub use trace::Traced;
 
 use smallvec::SmallVec;
 
@@ -78,6 +81,8 @@ struct Flat {
     fields: Names<Field>,
     /// Fields of an element of `items`.
     items: Names<Field>,
+    /// Fields that say who the person is.
+    keys: Names<Field>,
 }
 
 /// A dimension of this name is not read: it is the user.
@@ -179,18 +184,60 @@ impl Decoder {
         events.collect()
     }
 
-    /// The text of a record of a source; None where it has none.
-    pub fn text<'a>(
-        &self,
-        source: usize,
-        value: &'a [u8],
-        own: &'a mut String,
-    ) -> Option<&'a [u8]> {
-        let max_bytes = self.rules.limits.max_record_bytes;
-        match self.sources[source].format.text(value, max_bytes, own) {
-            Ok(Payload::Here(text)) => Some(text),
-            Ok(Payload::Written) => Some(own.as_bytes()),
-            Err(_) => None,
+    /// The text of a record of a source, with what its texts hold in their place; None where it has
+    /// none.
+    pub fn text(&self, source: usize, value: &[u8]) -> Option<Vec<u8>> {
+        let (limits, mut own) = (&self.rules.limits, String::new());
+        let source = &self.sources[source];
+        let text = match source.format.text(value, limits.max_record_bytes, &mut own) {
+            Ok(Payload::Here(text)) => text.to_owned(),
+            Ok(Payload::Written) => own.into_bytes(),
+            Err(_) => return None,
+        };
+        if let (Layout::Mapped(mapping), Ok(held)) = (&source.layout, std::str::from_utf8(&text)) {
+            let (mut apart, mut spare) = (String::new(), String::new());
+            mapping.take_apart(held, (&mut apart, &mut spare), limits);
+            if !apart.is_empty() {
+                return Some(apart.into_bytes());
+            }
+        }
+        Some(text)
+    }
+
+    /// A record of a source once for each event that it holds, each time with that alone; nothing
+    /// where it cannot be read, or is one event.
+    pub fn split(&self, source: usize, value: &[u8]) -> Vec<String> {
+        let text = self
+            .text(source, value)
+            .and_then(|text| String::from_utf8(text).ok());
+        let source = &self.sources[source];
+        match (&source.layout, text) {
+            (Layout::Mapped(mapping), Some(text)) => {
+                mapping.split(&text, (&self.rules, &source.values))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a record of a source is keyed by: its id of joins, else its user; of a flat record if it
+    /// can be read whatever else is wrong, of others where they are events. "" where there is none.
+    pub fn key(&mut self, source: usize, record: &Record) -> String {
+        let Layout::Flat(flat) = &self.sources[source].layout else {
+            let decoded = self.decode_all(source, std::slice::from_ref(record));
+            let event = decoded.first().and_then(|(_, event)| event.as_ref().ok());
+            return event.map_or("", Event::key).to_owned();
+        };
+        let value = record.value.unwrap_or_default();
+        let is_read = value.len() <= self.rules.limits.max_record_bytes;
+        let Ok(text) = std::str::from_utf8(if is_read { value } else { b"" }) else {
+            return String::new();
+        };
+        self.drafts.clear();
+        let draft = self.drafts.begin();
+        let reading = flat.reading(text, (&self.rules, &self.sources[source].values), 0);
+        match draft.read_all(&reading, &flat.keys) {
+            Ok(()) => draft.key(text).to_owned(),
+            Err(_) => String::new(),
         }
     }
 
@@ -292,7 +339,26 @@ impl Flat {
             kind,
             fields: table(known.of_event(kind).into_iter().chain(arms).collect()),
             items: table(known.of_element(kind)),
+            keys: table([Field::JoinId, Field::UserId].map(|x| (x.name(), x)).into()),
         })
+    }
+
+    /// What reading a record needs.
+    fn reading<'a>(
+        &'a self,
+        record: &'a str,
+        (rules, values): (&'a EventRules, &'a ValueSettings),
+        timestamp_ms: i64,
+    ) -> Reading<'a> {
+        Reading {
+            record,
+            kind: self.kind,
+            rules,
+            values,
+            timestamp_ms,
+            items: &self.items,
+            form: &Form::PLAIN,
+        }
     }
 }
 
@@ -346,15 +412,7 @@ impl Source {
             Layout::Flat(flat) => {
                 let (kind, shared) = (flat.kind, None);
                 let draft = drafts.begin();
-                let reading = Reading {
-                    record: text,
-                    kind,
-                    rules,
-                    values: &self.values,
-                    timestamp_ms: record.timestamp_ms,
-                    items: &flat.items,
-                    form: &Form::PLAIN,
-                };
+                let reading = flat.reading(text, (rules, &self.values), record.timestamp_ms);
                 let read = draft.fill(&reading, &flat.fields);
                 drafts.end(read.map(|()| ElementKind { kind, shared }));
             }
@@ -379,54 +437,28 @@ impl Source {
     }
 }
 
-/// Why a record is no event.
-#[derive(Clone, Debug)]
-pub struct Explained {
-    /// None where it is one.
-    pub reason: Option<Reason>,
-    /// What it is, as far as that is known.
-    pub kind: Option<EventKind>,
-    /// Our name of the field that the reason is about; "" where it is the whole.
-    pub field: String,
-    /// Of which element of a list, from 0.
-    pub element: Option<u32>,
-    /// What stands there.
-    pub found: Option<String>,
-}
-
 impl Decoder {
-    /// Why a record is no event, for people; of several that are none the first.
-    pub fn explain(&mut self, source: usize, record: &Record) -> Explained {
+    /// How each event of a record was read.
+    pub fn trace(&mut self, source: usize, record: &Record) -> Vec<Traced> {
+        self.drafts.trace = Some(Trace::default());
         self.decode_all(source, std::slice::from_ref(record));
-        let mut ends = self.drafts.ends.iter();
-        let end = ends
-            .find(|end| end.is_refused())
-            .or(self.drafts.ends.first());
-        let (reason, draft) = end.map_or((None, self.drafts.get(0)), |end| {
-            (end.read.err(), self.drafts.get(end.draft))
-        });
-        let of_record = self.sources[source].text_here(record);
-        let text = self.opened[0].text_of(of_record);
-        let at = draft.place.at as usize;
-        let kind = match &self.sources[source].layout {
-            Layout::Flat(flat) => Some(flat.kind),
-            Layout::Mapped(_) => draft.kind,
-        };
-        let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
-        let is_value = at < text.len() && reader.skip(0).is_ok();
-        let found = is_value.then(|| text.get(at..reader.at())).flatten();
-        let found = found.map(str::trim);
-        let name = draft.place.field.map(|field| self.name_of(field));
-        Explained {
-            reason,
-            kind,
-            field: name.unwrap_or_default(),
-            element: draft.place.element.checked_sub(1),
-            found: found.map(str::to_owned),
+        let mut traced = self.drafts.trace.take().unwrap_or_default().events;
+        let text = self.opened[0].text_of(self.sources[source].text_here(record));
+        for (event, end) in traced.iter_mut().zip(&self.drafts.ends) {
+            let place = self.drafts.get(end.draft).place;
+            (event.reason, event.field) = (end.read.err(), place.field);
+            event.element = place.element.checked_sub(1);
+            let at = place.at as usize;
+            let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
+            let is_value = at < text.len() && reader.skip(0).is_ok();
+            let found = is_value.then(|| text.get(at..reader.at())).flatten();
+            event.found = found.map(|found| found.trim().to_owned());
         }
+        traced
     }
 
-    fn name_of(&self, field: Field) -> String {
+    /// Our name of a field; "" of one that says arms.
+    pub fn name_of(&self, field: Field) -> String {
         let known = self.names.iter().find(|(_, other)| *other == field);
         known.map_or_else(|| field.name().to_owned(), |(name, _)| name.clone())
     }

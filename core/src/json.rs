@@ -7,6 +7,7 @@
 mod number;
 mod text;
 
+pub use number::Number;
 pub use text::{Text, push_json};
 
 use crate::decode::reason::Reason;

@@ -75,6 +75,16 @@ impl Stamping {
         (log, event_ms)
     }
 
+    /// The events of a line that holds several, each as a line.
+    pub fn split(&mut self, line: &[u8]) -> Vec<String> {
+        let log = match self.rule {
+            LogRule::One(log) => Some(log),
+            LogRule::FirstThatReads { logs } => (0..logs).find(|log| self.time_of(*log, line).0),
+            LogRule::ByType { .. } => None,
+        };
+        log.map_or_else(Vec::new, |log| self.decoder.split(log, line))
+    }
+
     /// Whether a line is an event of a log, or nothing to be counted; and the time of its latest event.
     fn time_of(&mut self, log: usize, line: &[u8]) -> (bool, Option<i64>) {
         let record = Record {

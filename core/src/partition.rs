@@ -20,7 +20,6 @@ use crate::counting::Counting;
 use crate::counting::sessions::Sessions;
 use crate::decode::rejected::RejectedRecords;
 use crate::decode::{Body, Decoded, DecodedEvents, Event, Reason};
-use crate::hash::mix;
 use crate::kafka::Record;
 use crate::kinds::{EventKind, KINDS};
 use crate::panes::Overflow;
@@ -146,7 +145,7 @@ impl Partition {
                         .slates
                         .warm_up(who.slate_key(event.request));
                     known += self.counting.warm_up(who.person);
-                    let pairs = items.iter().map(|item| mix(who.apart, item.item));
+                    let pairs = items.iter().map(|x| who.joins_by(x.impression, x.item));
                     known += pairs
                         .map(|pair| self.attribution.impressions.warm_up(pair))
                         .sum::<usize>();

@@ -53,7 +53,7 @@ def progress(what: str, source: FileSource | LiveTraffic) -> Iterator[Callable[[
 def say_sorted(files: Sequence[Readable]) -> None:
     """Say which files were not in order."""
     for name in sorted_names(files):
-        note(f"{name} is not in the order of time: it is sorted (--as-is keeps its order)")
+        note(f"{name} is not in the order of time: it is sorted (replay --as-is keeps its order)")
 
 
 def feed(replay: Replay, source: FileSource, batches: Iterable[LineBatch] | None = None) -> None:

@@ -26,8 +26,7 @@ from streamer.cli.rejection_report import RejectionReport
 from streamer.cli.terminal import note, waiting
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
-from streamer.ingest.keys import KeyReader
-from streamer.ingest.record import RecordJudge, reason_of_no_topic
+from streamer.ingest.record import IGNORED, reason_of_no_topic, record_decoder
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.admin import TopicDescription, create_topics, describe_topics, quiet
 from streamer.kafka.client import client_settings
@@ -288,7 +287,7 @@ class Sender:
         self._places = {name: (log.cluster, log.plain) for name, log in settings.logs.items()}
         self._letters: tuple[str | None, str] = (None, letters)
         self._producers, self._partitions = producers, partitions
-        self._keys, self._judge = KeyReader(settings), RecordJudge(settings)
+        self._decoder = record_decoder(settings)
         self._explainer = Explainer(settings)
         self._open: dict[_Place, Any] = {}
         self._sent: list[asyncio.Future[Any]] = []
@@ -309,10 +308,12 @@ class Sender:
             if kind == NO_TOPIC:
                 await self._bury(record_ms, raw)
                 continue
-            reason = self._judge.refusal(kind, raw, record_ms)
-            if reason is not None:
-                self.refused.add(kind, raw, reason, (None, b"", record_ms))
-            key = self._keys.read(kind, raw, record_ms)
+            beside = (None, b"", record_ms)
+            for event in self._decoder.decode_all(kind, raw, *beside):
+                if isinstance(event, str) and event != IGNORED:
+                    self.refused.add(kind, raw, event, beside)
+                    break
+            key = self._decoder.key(kind, raw, record_ms)
             target = (*self._places[kind], partition_of(key, self._partitions))
             await self._put(target, key, raw, record_ms)
         self.lines += len(lines)

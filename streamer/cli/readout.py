@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from streamer.cli.files import replayed
+from streamer.cli.files import replayed, say_sorted
 from streamer.cli.readout_text import print_exploration, print_list, print_pairs, print_readout
 from streamer.cli.terminal import print_json, print_line, waiting
 from streamer.errors import UsageError
@@ -47,6 +47,7 @@ from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.settings.names import nearest
 from streamer.settings.validation import validate
+from streamer.sources.file_span import with_times
 from streamer.sources.replay import Replay
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
@@ -225,7 +226,9 @@ def _replayed(settings: Settings, files: Sequence[str]) -> tuple[Replay, int]:
     """The engine after these files, for readouts: a window of the settings is enough."""
     own = of_texts(settings)
     own = msgspec.structs.replace(own, alerts=())
-    return replayed(with_windows(own, own.windows.lengths[:1]), files)
+    in_order, _ = with_times(files, own)
+    say_sorted(in_order)
+    return replayed(with_windows(own, own.windows.lengths[:1]), in_order)
 
 
 def read_all(

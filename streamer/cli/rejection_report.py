@@ -11,7 +11,8 @@ from streamer.cli.terminal import note
 from streamer.formatting import printable
 from streamer.ingest.discovery.proposal import hints
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
-from streamer.ingest.rejections import NOTHING, Beside, Explainer, Refusal
+from streamer.ingest.lookup import Beside
+from streamer.ingest.rejections import NOTHING, Explainer, Refusal
 from streamer.settings.model import Settings
 
 _LOOKED_AT = 100

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +20,7 @@ from streamer.cli.rejection_report import RejectionReport
 from streamer.cli.summary import SUMMARISED, summarise, summarised
 from streamer.cli.terminal import console_of, note, print_document, waiting
 from streamer.errors import StreamerError, UsageError
+from streamer.ingest.discovery.proposal import guesses_in
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
@@ -87,8 +89,11 @@ def main(args: argparse.Namespace) -> int:
     sys.stdout.flush()
     for each in read.implausible:
         note(str(each))
+    guesses = guesses_in(Path(args.config).read_text("utf-8")) if args.config else []
+    for guess in guesses if args.strict else ():
+        note(f"a guess in {args.config}: {guess}; correct it, or remove the ?")
     code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
-    return 1 if args.strict and read.implausible else code
+    return 1 if args.strict and (read.implausible or guesses) else code
 
 
 def _print_experiments(settings: Settings, stored: Mapping[str, StoredExperiment]) -> None:

@@ -6,16 +6,22 @@ one user counts as several, and no number of users is true.
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from streamer._core import partition_of
 from streamer.errors import BrokerError, StreamerError
-from streamer.ingest.keys import PARTITIONERS
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
+PARTITIONERS: dict[str, Callable[[bytes, int], int]] = {
+    "murmur2": partition_of,
+    "crc32": lambda key, n: zlib.crc32(key) % n,
+}
+"""Java's default, and librdkafka's."""
 Places = Iterable[tuple[bytes, int]]
 """Users with the partition numbers on which they were seen."""
 

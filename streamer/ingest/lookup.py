@@ -1,23 +1,24 @@
-"""What stands at the paths of a mapping, in parsed records: a second, slower look than the core's,
-for those who explain."""
+"""What stands at paths in parsed records, and which fields of settings never do: for those who
+explain."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from streamer._core import RecordDecoder
 from streamer.ingest.mapping import fields_of
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, Step, Where, path_of, step_of, text_of
 from streamer.settings.source_rules import forms_of, preset_of
-from streamer.settings.sources import Source
 
+Beside = tuple[()] | tuple[bytes | None, bytes, int]
+"""Key, headers (as Kafka sends them) and timestamp of a record."""
 _LOOKED_INTO = 200
 """Records of one kind in one log."""
 _NAMES = 12
@@ -78,39 +79,6 @@ def _is(element: Any, where: Where) -> bool:
     return any(as_text(found) == where.equals for found in steps)
 
 
-def unfolded(source: Source, record: Any) -> Any:
-    """A record whose texts that hold other values are taken apart, as a source says."""
-    for path, split, decimals in source.texts:
-        *outer, last = path
-        for at in list(values_at(record, tuple(outer))):
-            if isinstance(at, dict) and isinstance(last, str) and last in at:
-                held = at[last]
-                at[last] = _apart(held, split) if decimals is None else _decimal(held, decimals)
-    return record
-
-
-def _decimal(value: Any, digits: int) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        whole = base64.b64decode(value, validate=True)
-    except ValueError:
-        return value
-    return int.from_bytes(whole, signed=True) / 10**digits
-
-
-def _apart(value: Any, split: Sequence[str]) -> Any:
-    if not split:
-        try:
-            return msgspec.json.decode(value) if isinstance(value, str) else value
-        except (ValueError, RecursionError):
-            return value
-    if not isinstance(value, str | int | float):
-        return value
-    pieces = [piece.strip() for piece in as_text(value).split(split[0])]
-    return [_apart(x, split[1:]) if split[1:] else x for x in pieces if x]
-
-
 def names_near(value: Any, path: Path) -> tuple[str, list[str]]:
     """How far a path leads into a value, as the text of its steps, and the names that stand there.
 
@@ -135,7 +103,8 @@ class _Looked:
     records: int = 0
     seen: set[str] = field(default_factory=set)
     """Fields that one of them has."""
-    first: Any = None
+    first: bytes = b""
+    """The text of one."""
 
 
 @dataclass(frozen=True)
@@ -156,60 +125,56 @@ class NeverSeen:
 class FieldsSeen:
     """Which of the fields that settings name stand in records."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, decoder: RecordDecoder) -> None:
+        self._settings, self._decoder = settings, decoder
         self._looked: dict[tuple[str, str], _Looked] = {}
-        self._paths: dict[tuple[str, str], dict[str, list[Path]]] = {}
+        self._paths: dict[tuple[str, str], dict[str, list[str]]] = {}
 
-    def add(self, log: str, kind: str, raw: bytes) -> None:
-        """Look into a record of a log that is an event of a kind."""
-        looked = self._looked.setdefault((log, kind), _Looked())
-        if looked.records >= _LOOKED_INTO or not self._settings.reads_sources:
+    def add(self, log: str, kinds: Iterable[str], value: bytes, beside: Beside) -> None:
+        """Look into a record of a log that is events of some kinds."""
+        if not self._settings.reads_sources:
             return
-        record = unfolded(self._source(log), parsed(raw))
-        if record is None:
+        looked = [self._looked.setdefault((log, kind), _Looked()) for kind in set(kinds)]
+        if all(one.records >= _LOOKED_INTO for one in looked):
             return
-        looked.records += 1
-        looked.first = looked.first or record
-        for name, paths in self._paths_of(log, kind).items():
-            if name not in looked.seen and any(
-                next(values_at(record, path), None) is not None for path in paths
-            ):
-                looked.seen.add(name)
+        for reason, kind, _, values, _ in self._decoder.trace(log, value, *beside):
+            if reason is not None or kind is None:
+                continue
+            of_kind = self._looked.setdefault((log, kind), _Looked())
+            of_kind.records += 1
+            of_kind.first = of_kind.first or self._decoder.text(log, value) or b""
+            of_kind.seen.update(name for name, *_ in values)
 
     def never(self) -> Iterator[NeverSeen]:
         """The fields that no record of any kind has where settings say that they stand."""
         seen = {
             (log, name, path)
             for (log, kind), looked in self._looked.items()
-            for name in looked.seen
-            for path in self._paths_of(log, kind)[name]
+            for name, paths in self._paths_of(log, kind).items()
+            for path in paths
+            if name in looked.seen
         }
         for (log, kind), looked in self._looked.items():
             for name, paths in self._paths_of(log, kind).items() if looked.records else ():
-                near, names = names_near(looked.first, paths[0])
-                path = text_of(paths[0])
-                is_there = name in looked.seen or near == path
-                if not is_there and not any((log, name, each) in seen for each in paths):
-                    yield NeverSeen(kind, name, looked.records, path, near, names)
+                near, names = names_near(parsed(looked.first), path_of(paths[0]))
+                is_there = name in looked.seen or near == paths[0]
+                if not is_there and not any((log, name, path) in seen for path in paths):
+                    yield NeverSeen(kind, name, looked.records, paths[0], near, names)
 
-    def _source(self, log: str) -> Source:
-        return self._settings.sources[self._settings.logs[log].source]
-
-    def _paths_of(self, log: str, kind: str) -> dict[str, list[Path]]:
+    def _paths_of(self, log: str, kind: str) -> dict[str, list[str]]:
         """Field → its paths: of those that stand in records, and that no preset names."""
         if (log, kind) not in self._paths:
-            source = self._source(log)
+            source = self._settings.sources[self._settings.logs[log].source]
             preset = preset_of(source)
             usual = {} if preset is None else preset.fields_of(kind)
-            found: dict[str, list[Path]] = {}
+            found: dict[str, list[str]] = {}
             for name in fields_of(self._settings, kind):
                 said = source.fields_of(kind).get(name, False)
                 forms = list(forms_of(said))
                 is_apart = name in _APART or name in self._settings.kept_fields
                 if is_apart or said == usual.get(name, False) or not forms:
                     continue
-                paths = [path_of(form["path"]) for form in forms if "path" in form]
+                paths = [form["path"] for form in forms if "path" in form]
                 if len(paths) == len(forms):
                     found[name] = paths
             self._paths[log, kind] = found

@@ -25,8 +25,8 @@ from streamer.settings.paths import (
     step_of,
     through_lists,
 )
-from streamer.settings.source_rules import forms_of, paths_in, paths_of
-from streamer.settings.sources import KindValue, Source, several
+from streamer.settings.source_rules import LONG_UNITS, forms_of, paths_in, paths_of
+from streamer.settings.sources import COMMA, KindValue, Source, several
 
 _FIRST_DAY, _LAST_DAY = datetime(1970, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Offsets of zones are known between them."""
@@ -134,8 +134,13 @@ def events_of(source: Source) -> Lists:
 def _unfold(source: Source) -> list[dict[str, Any]]:
     """How the texts are taken apart that hold other values."""
     return [
-        {"path": _steps(path), **({"split": split} if decimals is None else {"decimals": decimals})}
-        for path, split, decimals in source.texts
+        {
+            "path": _steps(text.path),
+            "split": text.split,
+            "decimals": text.decimals if isinstance(text.decimals, int) else None,
+            "comma": text.decimals == COMMA,
+        }
+        for text in source.texts
     ]
 
 
@@ -249,7 +254,11 @@ class _Kind:
 def _how(form: dict[str, Any]) -> dict[str, Any]:
     """How a value is written."""
     said: dict[str, Any] = {n: form[n] for n in ("unit", "format", "scale") if n in form}
-    return {**said, "from_ms": moment_of(form["from"], "from")} if "from" in form else said
+    if "from" not in form:
+        return said
+    if (unit := said.get("unit")) in LONG_UNITS:
+        said |= {"unit": "ms", "scale": LONG_UNITS[unit]}
+    return {**said, "from_ms": moment_of(form["from"], "from")}
 
 
 def _lists_of(form: dict[str, Any]) -> Lists:
@@ -315,6 +324,7 @@ def path_said(source: Source, kind: str, name: str) -> str | None:
 
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
+_UNITS |= {"min": "minutes", "h": "hours", "d": "days"}
 
 
 def how_written(source: Source, kind: str, name: str) -> str | None:

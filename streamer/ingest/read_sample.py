@@ -35,6 +35,7 @@ _CLICKED = re.compile(r"(is_?)?clicked(_?\w+)?|(has|is)_click", re.IGNORECASE)
 
 
 MISSES = {
+    "impression": "impression not shown",
     "item": "item not shown",
     "person": "nothing shown to the person",
     "pair": "item not shown to the person",
@@ -76,6 +77,8 @@ class KindRead:
     """Those that say who the person is: by an id of joins, or a user."""
     with_join: int = 0
     with_request: int = 0
+    with_impression: int = 0
+    """Those of which an item says the id of its impression."""
     longest_ms: int = 0
     """From the first to the last event, on the partition where that is longest."""
     compared: int = 0
@@ -160,7 +163,6 @@ class ReadSample:
         have an amount (``said``), another one than 0 (``nonzero``), and that meet a condition
         (``met``); ``feedback`` by kind."""
         self._looked_into = 0
-        self.fields_seen = FieldsSeen(settings)
         self._spans: dict[tuple[int, int], tuple[int, int]] = {}
         """(user or request, request) → times of its first and its last impression."""
         self._arms = {settings.says_arm(e): _Arm(settings, e) for e in settings.experiments}
@@ -169,6 +171,11 @@ class ReadSample:
     def decoder(self) -> RecordDecoder:
         """What decodes the records that are taken in."""
         return record_decoder(self.settings)
+
+    @cached_property
+    def fields_seen(self) -> FieldsSeen:
+        """Which of the fields of the settings were in records."""
+        return FieldsSeen(self.settings, self.decoder)
 
     @cached_property
     def _core(self) -> Core:
@@ -189,13 +196,15 @@ class ReadSample:
             self._add(log, record.value, event)
             at, ms = (event["kind"], log, record.partition), event["event_ms"]
             self._read_ms[at] = self._read_ms.get(at, (ms, ms))[0], ms
+        beside = (record.key, record.encoded_headers, record.timestamp_ms)
+        self.fields_seen.add(log, (event["kind"] for event in events), record.value, beside)
         if record.offset == 0:
             self._whole.add((log, record.partition))
         number = np.array([len(self._records)])
         self._records.append((record.partition, any(event["is_shared"] for event in events)))
         ms = record.timestamp_ms or max((event["event_ms"] for event in events), default=0)
-        text, beside = self.decoder.text(log, record.value), (record.key, record.encoded_headers)
-        self._core.feed_records(log, number, np.array([ms]), [text], [beside])
+        text = self.decoder.text(log, record.value)
+        self._core.feed_records(log, number, np.array([ms]), [text], [beside[:2]])
 
     def topics(self) -> list[TopicRead]:
         """What became of the records of each log."""
@@ -217,13 +226,12 @@ class ReadSample:
         self.last_ms = max(self.last_ms, decoded["event_ms"])
         if self._is_duplicate(kind, decoded):
             return
-        if raw:
-            self.fields_seen.add(log, kind.kind, raw)
         self._see_arms(decoded)
         self._see_values(decoded)
         kind.with_person += bool(decoded["user"] or decoded["join"])
         kind.with_join += bool(decoded["join"])
         kind.with_request += bool(decoded["request"])
+        kind.with_impression += any(decoded.get("impressions", ()))
         if decoded["user"] and decoded["join"]:
             self._joins.setdefault(decoded["user"], set()).add(decoded["join"])
         if decoded["kind"] == "impressions":

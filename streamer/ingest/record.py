@@ -1,4 +1,4 @@
-"""Judges single records as workers do: by the core's decoder."""
+"""Single records, decoded as workers decode them: by the core."""
 
 from __future__ import annotations
 
@@ -59,19 +59,6 @@ def _decoding_spec(settings: Settings, key: HashKey) -> bytes:
 
 IGNORED = "ignored"
 """What is said of a record that is known and not to be counted."""
-
-
-class RecordJudge:
-    """Judges records of all logs by the given settings."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._decoder = record_decoder(settings)
-
-    def refusal(self, log: str, value: bytes | None, record_ms: int = 0) -> str | None:
-        """The reason why a record is rejected; None where it is valid."""
-        events = self._decoder.decode_all(log, value, timestamp_ms=record_ms)
-        refused = (one for one in events if isinstance(one, str) and one != IGNORED)
-        return next(refused, None)
 
 
 def reason_of_no_topic(value: bytes) -> str:

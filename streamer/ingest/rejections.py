@@ -16,9 +16,9 @@ from streamer._core import depth
 from streamer.encoding.schema_ids import id_text, schema_head
 from streamer.formatting import moment, printable
 from streamer.ingest.discovery.names import OTHER_NAMES, alike
-from streamer.ingest.lookup import names_near, parsed, unfolded
+from streamer.ingest.lookup import Beside, names_near, parsed
 from streamer.ingest.mapping import how_written, path_said, place_of
-from streamer.ingest.record import record_decoder
+from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import (
     EXPOSURES,
@@ -41,8 +41,6 @@ _KINDS = 6
 _NAMES = 20
 """Names of fields that are shown at most."""
 
-Beside = tuple[()] | tuple[bytes | None, bytes, int]
-"""Key, headers (as Kafka sends them) and timestamp of a record."""
 _UNITS = {"seconds": 1, "microseconds": 10**6, "nanoseconds": 10**9}
 """Units that a time can have by mistake, and how many of them are a second."""
 
@@ -97,7 +95,9 @@ class Explainer:
         if reason in ("late", "future"):
             return self._untimely(log, raw, reason, beside)
         if log:
-            _, kind, field, element, value_text = self._decoder.explain(log, raw, *beside)
+            events = self._decoder.trace(log, raw, *beside)
+            event = next((one for one in events if one[0] not in (None, IGNORED)), events[0])
+            _, kind, _, _, (field, element, value_text) = event
         else:
             kind, field, element = None, "type", None
             value_text = self._text(raw or b"", self._name("type"))
@@ -124,7 +124,7 @@ class Explainer:
         path = path_said(source, kind or known.kinds[0], field)
         if path is None:
             return "", []
-        return names_near(unfolded(source, parsed(self.text_of(log, raw))), path_of(path))
+        return names_near(parsed(self.text_of(log, raw)), path_of(path))
 
     def shape(self, log: str, raw: bytes | None) -> str:
         """The fields of a record and what each holds, without the values themselves."""

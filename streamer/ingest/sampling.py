@@ -14,11 +14,10 @@ from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
-from streamer.ingest.keying import Keying, keying_of
-from streamer.ingest.keys import PARTITIONERS
+from streamer.ingest.keying import PARTITIONERS, Keying, keying_of
+from streamer.ingest.lookup import Beside
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import IGNORED, record_decoder
-from streamer.ingest.rejections import Beside
 from streamer.kafka.admin import TopicDescription
 from streamer.kafka.chunk import encoded_headers
 from streamer.kafka.client import client_settings

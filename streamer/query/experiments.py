@@ -228,6 +228,12 @@ class StoredExperiment:
         day = min(self.stream_ms // DAY_MS, self.trial.days.stop - 1)
         return day if day >= self.trial.days.start else None
 
+    def read_whole(self) -> StoredExperiment:
+        """It, of files that were read to their end: the last day is over once it has begun."""
+        end_ms = self.trial.days.stop * DAY_MS
+        is_last = self.experiment.end is not None and self.stream_ms >= end_ms - DAY_MS
+        return replace(self, stream_ms=max(self.stream_ms, end_ms)) if is_last else self
+
     @property
     def users(self) -> int:
         """Users of all arms so far."""

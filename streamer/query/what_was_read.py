@@ -329,7 +329,8 @@ def _of_miss(settings: Settings, why: str, kind: KindRead, shown: KindRead) -> I
     person = "join_id" if kind.with_join else "user_id"
     if not (kind.with_person or shown.with_person):
         person = "request_id"
-    name = {"person": person, "request": "request_id", "before": "ts"}.get(why, "item_id")
+    names = {"person": person, "request": "request_id", "before": "ts"}
+    name = (names | {"impression": "impression_id"}).get(why, "item_id")
     place, section = _place(settings, list(kind.logs), kind.kind, name), _section(settings)
     if why in _ALONE:
         what, meaning = _ALONE[why]
@@ -340,17 +341,23 @@ def _of_miss(settings: Settings, why: str, kind: KindRead, shown: KindRead) -> I
 
 
 def _without_join(settings: Settings, kind: KindRead, shown: KindRead) -> Iterator[Implausible]:
-    """Feedback that has no id of joins, where impressions have one: it is of somebody else."""
-    missing = kind.counted - kind.with_join
-    if shown.with_join < _NEARLY_ALL * shown.counted or missing <= _MOST_OF_SEVERAL * kind.counted:
-        return
-    where = _place(settings, list(kind.logs), kind.kind, "join_id")
-    what = f"{missing:,} of {kind.counted:,} {kind.kind} have no join_id ({where}), so they join "
-    what += "no impression"
-    other = (
-        "set join_id = false in [sources.fields]" if settings.reads_sources else "send none at all"
-    )
-    yield Implausible(what, f"send it with every event, or {other}")
+    """Feedback that lacks an id by which impressions are joined alone."""
+    for name, of in (("join_id", "with_join"), ("impression_id", "with_impression")):
+        missing = kind.counted - getattr(kind, of)
+        are_joined_by_it = getattr(shown, of) >= _NEARLY_ALL * shown.counted
+        if not are_joined_by_it or missing <= _MOST_OF_SEVERAL * kind.counted:
+            continue
+        where = _place(settings, list(kind.logs), kind.kind, name)
+        what = (
+            f"{missing:,} of {kind.counted:,} {kind.kind} have no {name} ({where}), so they join "
+        )
+        what += "no impression"
+        other = (
+            f"set {name} = false in [sources.fields]"
+            if settings.reads_sources
+            else "send none at all"
+        )
+        yield Implausible(what, f"send it with every event, or {other}")
 
 
 def _of_several(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:

@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from streamer.errors import SettingsError
-from streamer.settings.model import Settings
-from streamer.settings.names import hint, refuse_near_misses
+from streamer.settings.event_fields import LINE_TYPES, field_names
+from streamer.settings.model import Dimension, Settings
+from streamer.settings.names import hint, nearest, refuse_near_misses
 from streamer.settings.own_metric_rules import refuse_custom, with_directions
 from streamer.settings.section import PREFIX, SECRETS
 from streamer.settings.source_rules import refuse_old_forms, with_presets
@@ -102,8 +103,22 @@ def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
         settings = msgspec.convert(with_directions(with_presets(data)), Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
+    settings = _with_dimensions(settings)
     validate(settings)
     return settings
+
+
+def _with_dimensions(s: Settings) -> Settings:
+    """The settings with a dimension of each name that a source maps and that is no field, nor like
+    the name of one."""
+    own = (name for fields in s.own_fields.values() for name in fields)
+    names = (name for kind in LINE_TYPES.values() for name in field_names(kind))
+    known = list(dict.fromkeys((*names, *s.kept_fields, *s.policy_fields, *own, "type", "items")))
+    tables = [[source, *(getattr(source, key) for key in LINE_TYPES)] for source in s.sources]
+    mapped = dict.fromkeys(name for of in tables for one in of for name in one.fields)
+    added = [name for name in mapped if name not in known and nearest(name, known) is None]
+    new = tuple(Dimension(name=name) for name in added)
+    return msgspec.structs.replace(s, dimensions=(*s.dimensions, *new)) if new else s
 
 
 def secret_of(key: str, path: str) -> str:

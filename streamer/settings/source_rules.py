@@ -33,7 +33,15 @@ from streamer.settings.names import nearest
 from streamer.settings.paths import Lists, lists_in, path_of
 from streamer.settings.registry import validate_registry
 from streamer.settings.section import Section
-from streamer.settings.sources import FieldSource, KindValue, Source, full_name, is_pattern, several
+from streamer.settings.sources import (
+    COMMA,
+    FieldSource,
+    KindValue,
+    Source,
+    full_name,
+    is_pattern,
+    several,
+)
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -48,6 +56,8 @@ PRESETS = tuple(
 _DIMENSIONS = ("variant", "surface")
 """Those that presets know."""
 UNITS = ("ms", "s", "us", "ns", "iso")
+LONG_UNITS = {"min": 60_000, "h": 3_600_000, "d": 86_400_000}
+"""Units that are counted from a moment alone, in milliseconds."""
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
 _HOW = ("unit", "format", "from", "scale")
 """How a value is written."""
@@ -111,6 +121,8 @@ class Recognition(Section, frozen=True):
     """Paths that are all there, of one list; the first is that of the names of events."""
     has_kinds: bool = False
     """Whether the preset knows what each record is without names of events."""
+    is_whole: bool = False
+    """Whether the records of a preset that has kinds hold nothing else."""
     by_names: bool = False
     """Whether the names of most events tell it."""
     values: dict[str, str] = msgspec.field(default_factory=dict)
@@ -372,9 +384,11 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
         if "" in several(by) or not by:
             raise SettingsError(f"split: {path!r} = {by!r}: a text, or several, none empty; {at}")
     for path, digits in source.decimals.items():
-        if not 0 <= digits <= limits.MAX_DECIMALS:
-            most = limits.MAX_DECIMALS
-            raise SettingsError(f"decimals: {path!r} = {digits}: digits from 0 to {most}; {at}")
+        most = limits.MAX_DECIMALS
+        if digits != COMMA and not (isinstance(digits, int) and 0 <= digits <= most):
+            raise SettingsError(
+                f'decimals: {path!r} = {digits!r}: digits from 0 to {most}, or "{COMMA}"; {at}'
+            )
     for path in (*source.json, *source.split, *source.decimals):
         if _valid_lists(path, at):
             raise SettingsError(f"{path!r}: no list may be on the way; {at}")
@@ -396,7 +410,8 @@ def _validate_kind_of_events(s: Settings, source: Source, kind: str, at: str) ->
     said = source.fields_of(kind)
     needed = NEEDED.get(kind, ("ts", "item_id"))
     for name in needed:
-        if said.get(name, False) is False:
+        is_named = name == "item_id" and said.get("impression_id", False) is not False
+        if said.get(name, False) is False and not is_named:
             raise SettingsError(
                 f"{name}: {kind} need it, and only fields that are named here are read: write "
                 f"where it stands, like {name} = 'path.to.it', in [sources.fields] or "
@@ -581,9 +596,10 @@ def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
 def _validate_how(ours: str, form: dict[str, Any], at: str) -> None:
     """How a value is written: times have a unit or a format, other numbers may be scaled."""
     is_moment = ours in MOMENTS
-    if "unit" in form and (not is_moment or form["unit"] not in UNITS):
+    units = (*UNITS, *LONG_UNITS) if "from" in form else UNITS
+    if "unit" in form and (not is_moment or form["unit"] not in units):
         raise SettingsError(
-            f"unit = {form['unit']!r}: of {', '.join(MOMENTS)} one of {', '.join(UNITS)}; {at}"
+            f"unit = {form['unit']!r}: of {', '.join(MOMENTS)} one of {', '.join(units)}; {at}"
         )
     for name in ("format", "from"):
         if name in form and not is_moment:

@@ -155,13 +155,17 @@ class KindFields(Section, frozen=True):
     """Like `fields` of the source; these override them."""
 
 
+COMMA = ","
+"""What parts the decimals of numbers that are texts."""
+
+
 class HeldText(NamedTuple):
     """A text in a record that holds other values: parts that stand between those of ``split``, a
-    number with ``decimals`` digits behind its point, and JSON without either."""
+    number with ``decimals`` digits behind its point or with a comma, and JSON without either."""
 
     path: Path
     split: tuple[str, ...] = ()
-    decimals: int | None = None
+    decimals: int | str | None = None
 
 
 class Source(Section, frozen=True):
@@ -190,9 +194,9 @@ class Source(Section, frozen=True):
     split: dict[str, Texts] = msgspec.field(default_factory=dict)
     """Path of a text = its separator, which makes the text a list: `"|"`. A second separator splits
     each part: `[" ", "-"]`."""
-    decimals: dict[str, int] = msgspec.field(default_factory=dict)
-    """Path of a decimal in base64 bytes, as in Debezium and Kafka Connect = its number of
-    decimals."""
+    decimals: dict[str, int | str] = msgspec.field(default_factory=dict)
+    """Path of a decimal in base64 bytes, as in Debezium and Kafka Connect = its number of decimals;
+    of a text with a decimal comma = `","`."""
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
     """Our name of a field or dimension = its path; nothing else is read. An `item_id` behind `[]`
     makes a list of items, whose other fields are behind the same `[]`."""

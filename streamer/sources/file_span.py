@@ -13,7 +13,7 @@ from streamer.settings.file_window import with_file_window
 from streamer.settings.model import Settings
 from streamer.sources.files import Readable, opened, source_of, topic_of
 from streamer.sources.read_once import PeekedLines, is_read_once
-from streamer.sources.sorted_lines import SortedLines, split_events
+from streamer.sources.sorted_lines import SortedLines
 
 _HELD_BYTES = 1 << 26
 """Lines of a source that is read once, such as a pipe, which are held until their times are known;
@@ -61,11 +61,10 @@ class _Span:
     def __init__(self, source: Readable, settings: Settings, now_ms: int, *, as_is: bool) -> None:
         self._source, self._settings, self._as_is = source, settings, as_is
         self._is_late, self.ends = False, list[int]()
-        self._split = None
         of_file = next(iter(settings.sources), None)
         if isinstance(source, str | Path):
             of_file = source_of(source, settings)
-        each = of_file if of_file is not None and of_file.each else None
+        self._is_split = of_file is not None and of_file.each is not None
         lists: Iterable[list[bytes]]
         if isinstance(source, PeekedLines):
             self._path, lists = source.path, [source.first]
@@ -75,12 +74,12 @@ class _Span:
         stamper = line_stamper(settings, topic_of(self._path))
         latest_ms = now_ms + settings.time.max_skew_ms
         for some in lists:
-            lines = some if each is None else split_events(some, each)
+            lines = stamper.split(some) if self._is_split else some
             _, clock_ms, times = stamper.stamp(lines, now_ms)
             counts = (times >= 0) & (times <= latest_ms)
             late = counts & (times < clock_ms - settings.time.max_lateness_ms)
             if late.any():
-                self._is_late, self._split = True, each
+                self._is_late = True
             if as_is:
                 counts &= ~late
             if counts.any():
@@ -92,4 +91,4 @@ class _Span:
             return self._source
         file = opened(self._source, self._settings)
         stamper = partial(line_stamper, self._settings, topic_of(self._path))
-        return SortedLines(file, stamper, self._split)
+        return SortedLines(file, stamper, self._is_split)

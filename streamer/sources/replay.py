@@ -15,9 +15,8 @@ import numpy as np
 from streamer._core import partition_of
 from streamer.encoding.arrays import I64, runs_of
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
-from streamer.ingest.keys import KeyReader
-from streamer.ingest.record import reason_of_no_topic
-from streamer.ingest.rejections import Beside
+from streamer.ingest.lookup import Beside
+from streamer.ingest.record import reason_of_no_topic, record_decoder
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.experiments import StoredExperiment, stored_experiments
@@ -77,18 +76,19 @@ class Replay:
         self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.lines = self.last_ms = 0
         """Lines so far, and the record timestamp of the last one."""
-        self._keys, self._names = KeyReader(settings), tuple(settings.logs)
+        self._decoder, self._names = record_decoder(settings), tuple(settings.logs)
         self._on_dead = on_dead
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
         self._views: list[View] | None = None
+        self._is_whole = False
         self._stored: tuple[MemoryStore, list[Journal]] | None = None
 
     def feed(self, lines: LineBatch | Iterable[Line]) -> None:
         """Take in lines in log order."""
         batch = lines if isinstance(lines, LineBatch) else LineBatch.of(lines, self._names)
         self._distribute(batch)
-        self._views = None
+        self._views, self._is_whole = None, False
         self.last_ms = max(self.last_ms, int(batch.record_ms[-1]) if len(batch) else 0)
         self.lines += len(batch)
         self._waiting += len(batch)
@@ -103,7 +103,7 @@ class Replay:
         keys = batch.logs.astype(np.int64) * n
         if n > 1:
             keys += [
-                0 if log == NO_TOPIC else partition_of(self._keys.read(log, raw, record_ms), n)
+                0 if log == NO_TOPIC else partition_of(self._decoder.key(log, raw, record_ms), n)
                 for log, record_ms, raw in batch
             ]
         order = np.argsort(keys, kind="stable")
@@ -125,7 +125,7 @@ class Replay:
 
     def finish(self) -> None:
         """Every topic was read to its end."""
-        self._views = None
+        self._views, self._is_whole = None, True
         self.apply_all()
         for partition in self.partitions:
             partition.apply((), at_end=list(partition.logs))
@@ -188,7 +188,11 @@ class Replay:
 
     def experiments(self) -> dict[str, StoredExperiment]:
         """Name → what is known of it, of the experiments of the settings."""
-        return stored_experiments(self.settings, self.catalogue.experiment_measures, self.views())
+        measures = self.catalogue.experiment_measures
+        stored = stored_experiments(self.settings, measures, self.views())
+        return (
+            {name: one.read_whole() for name, one in stored.items()} if self._is_whole else stored
+        )
 
     def sums_of_days(self, rows: RowsOfUsers) -> SumsByValue:
         """The sums of an experiment over some of its days, or over those before."""

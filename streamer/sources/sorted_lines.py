@@ -6,18 +6,14 @@ from __future__ import annotations
 import heapq
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from typing import BinaryIO
 
-import msgspec
 import numpy as np
 
 from streamer._core import LineStamper
-from streamer.ingest.discovery.read_records import events_of
-from streamer.ingest.lookup import parsed
-from streamer.settings.sources import Source
 from streamer.sources.read_once import LineSource
 
 _ROWS = 1000
@@ -28,8 +24,8 @@ _Timed = tuple[int, bytes]
 
 class SortedLines:
     """A source as a log in the order of event times. A line without a time keeps its place behind
-    the line before. ``split``: the source whose records hold events of several times, each of which
-    becomes a line."""
+    the line before. ``is_split``: records hold events of several times, each of which becomes a
+    line."""
 
     total_bytes: int | None = None
     read_bytes = 0
@@ -40,12 +36,12 @@ class SortedLines:
         self,
         source: LineSource,
         stamper_of: Callable[[], LineStamper],
-        split: Source | None = None,
+        is_split: bool = False,
         held_bytes: int = _HELD_BYTES,
     ) -> None:
         """``stamper_of``: what reads the times of a line."""
         self.path = source.path
-        self._source, self._stamper_of, self._split = source, stamper_of, split
+        self._source, self._stamper_of, self._is_split = source, stamper_of, is_split
         self._held_bytes = held_bytes
 
     def __iter__(self) -> Iterator[list[bytes]]:
@@ -71,7 +67,7 @@ class SortedLines:
     def _timed(self) -> Iterator[_Timed]:
         stamper, now_ms, last_ms = self._stamper_of(), time.time_ns() // 1_000_000, 0
         for some in self._source:
-            lines = some if self._split is None else split_events(some, self._split)
+            lines = stamper.split(some) if self._is_split else some
             at_ms = stamper.stamp(lines, now_ms)[2]
             known = np.maximum.accumulate(np.where(at_ms >= 0, np.arange(len(at_ms)) + 1, 0))
             for at, line in zip(
@@ -79,16 +75,6 @@ class SortedLines:
             ):
                 last_ms = at
                 yield at, line
-
-
-def split_events(lines: Sequence[bytes], source: Source) -> list[bytes]:
-    """Lines of one event each, of records that hold several."""
-    found = list[bytes]()
-    for line in lines:
-        record = parsed(line)
-        events = list(events_of(source, record)) if isinstance(record, Mapping | list) else []
-        found += [msgspec.json.encode(event) for event in events] if len(events) > 1 else [line]
-    return found
 
 
 def _written(held: Sequence[_Timed], files: ExitStack) -> BinaryIO:

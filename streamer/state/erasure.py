@@ -27,7 +27,7 @@ _REMOVED = ("user_items", "user_exposures", "user_days", "user_pending")
 _FORGOTTEN = {
     "impressions": (("user",), ("user", "pair", "slate")),
     "retained": (("user",), ("user", "pair", "slate")),
-    "feedback": (("user",), ("user", "pair", "slate")),
+    "feedback": (("user",), ("user", "pair", "item_pair", "slate")),
     "sessions": (("user",), ("user", "key")),
     "viewings": (("click_user", "session_user"), ("click_user", "session_user", "key")),
 }
@@ -95,7 +95,7 @@ class Erasure:
 
     def _forget(self, columns: Columns, names: Sequence[str], theirs: Bools) -> Columns:
         found = dict(columns)
-        for name in names:
+        for name in columns.keys() & names:  # not all are in what an older version stored
             hashes = columns[name].view(np.uint64)
             is_given = theirs & (hashes != 0)
             mixed = np.where(is_given, self._mixed(hashes), hashes)

@@ -19,7 +19,7 @@ from streamer._core import partition_of
 from streamer.cli import main
 from streamer.cli.produce import Pace, refuse_old
 from streamer.errors import BrokerError
-from streamer.ingest.keys import KeyReader
+from streamer.ingest.record import record_decoder
 from streamer.kafka.admin import TopicDescription
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
@@ -95,12 +95,12 @@ def test_every_line_arrives_and_counts_as_in_replay(
     assert f"{len(lines):,} lines in Kafka" in err
     found = read(kafka, made, len(lines))
     assert len(found["dead_letters"]) == len(lines) - len(typed)
-    keys = KeyReader(settings)
+    decoder = record_decoder(settings)
     log: list[LogRecord] = []
     for kind in KINDS:
         sent: dict[int, list[tuple[bytes | None, int, bytes]]] = {}
         for _, record_ms, raw in (line for line in typed if line[0] == kind):
-            key = keys.read(kind, raw, record_ms)
+            key = decoder.key(kind, raw, record_ms)
             sent.setdefault(partition_of(key, PARTITIONS), []).append((key, record_ms, raw))
         for partition in range(PARTITIONS):
             here = [r for r in found[kind] if r.partition == partition]

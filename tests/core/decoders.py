@@ -10,7 +10,7 @@ REASONS = (
     *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id", "item_id"),
     *("request_id", "position", "score", "propensity", "items", "feedback", "dwell", "value"),
     *("session_id", "action", "future", "reference", "held_out"),
-    *("reward_estimate", "item_category", "ratios", "join_id", "rating"),
+    *("reward_estimate", "item_category", "ratios", "join_id", "rating", "impression_id"),
 )
 """Every reason for which a record can be rejected."""
 

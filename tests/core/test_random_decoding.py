@@ -108,7 +108,7 @@ class Pair:
         is_row = kind == "conversions" and not event.is_list
         if not order or kind != "conversions":
             return order
-        found = mix(order, self.core.hash(event.item_id or "")) if is_row else order
+        found = mix(order, self.core.hash(event.of_item)) if is_row else order
         of_refund = (REFUND, *event.worth_micros) if event.is_refund else ()
         for part in of_refund:
             found = mix(found, part % 2**64)
@@ -116,6 +116,8 @@ class Pair:
 
     def _body(self, kind: str, lines: list[Event]) -> dict[str, Any]:
         event = lines[0]
+        of = event.shown if kind == "impressions" else lines
+        named = {"impressions": [self.core.hash(one.impression_id or "") for one in of]}
         if kind == "impressions":
             shown = [
                 (
@@ -127,6 +129,7 @@ class Pair:
             ]
             weights = [self.weights(item) for item in event.shown if self.settings.policies]
             return {
+                **named,
                 "items": shown,
                 "is_list": event.is_list,
                 "weights": weights,
@@ -136,7 +139,7 @@ class Pair:
         items = [self.core.hash(line.item_id or "") for line in lines]
         if kind == "conversions":
             worth = [line.value_micros for line in lines]
-            return {"lines": list(zip(items, worth, strict=True))}
+            return {**named, "lines": list(zip(items, worth, strict=True))}
         dwell = {"dwell_ms": event.dwell_ms}
         if kind == "clicks":
             kinds = self.settings.feedback_kinds
@@ -145,7 +148,7 @@ class Pair:
             clicked = list(zip(items, places, strict=True))
             said = [line.rating for line in lines]
             ratings = [None if rating is None else round(rating * 1e6) for rating in said]
-            return {**dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
+            return {**named, **dwell, "lines": clicked, "feedback": feedback, "ratings": ratings}
         session = self.core.hash(event.session_id or "")
         action = ACTIONS.index(event.action or "")
         return {**dwell, "item": items[0], "session": session, "action": action}
@@ -156,7 +159,7 @@ class Pair:
         if kind not in (*(of for of, _ in own.amounts), *(c.kind for c in own.conditions)):
             return []
         found = []
-        for shown in event.shown or (None,):
+        for shown in event.shown if kind == "impressions" else (None,):
             met = 0
             for place, each in enumerate(own.conditions):
                 wanted = dict(each.bounds) or each.values
@@ -167,7 +170,8 @@ class Pair:
             given = [
                 (i, said_by(event, shown, f)) for i, (of, f) in enumerate(own.amounts) if of == kind
             ]
-            amounts = [(i, round(float(x) * 1e6)) for i, x in given if x is not None]
+            sign = -1 if event.is_return else 1
+            amounts = [(i, sign * round(float(x) * 1e6)) for i, x in given if x is not None]
             found.append((met, amounts))
         return found
 

@@ -68,11 +68,16 @@ def events_page() -> str:
     before, _, rest = _EVENTS.read_text(encoding="utf-8").partition(heading)
     _, _, after = rest.partition(following)
     rows = [
-        (_shown_name(name), _shown_kinds(field), field.expected, field.about)
+        (_shown_name(name), _shown_kinds(field), _shown_values(field), field.about)
         for name, field in (*FIELDS.items(), *NAMED_BY_SETTINGS.items())
     ]
     table = _table(("field", "in", "value", "meaning"), rows)
     return f"{before}{heading}\n{_NOTE}\n{table}{following}{after}"
+
+
+def _shown_values(field: EventField) -> str:
+    """What it may hold: of ids, which have a section, a word."""
+    return "an [id](#ids)" if field.holds == "id" else field.expected
 
 
 def _shown_name(name: str) -> str:

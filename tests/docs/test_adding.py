@@ -227,7 +227,7 @@ print(json.dumps({"joined": lines(before), "moved": lines(after)}))
 USE_OF_A_FIELD = """
 import json
 from tests.docs.reference import events_page
-from streamer.ingest.record import RecordJudge
+from streamer.ingest.record import record_decoder
 from streamer.ingest.rejections import Explainer
 from streamer.query.readings import readout
 from streamer.settings.event_fields import ELEMENT_FIELDS
@@ -254,10 +254,10 @@ refusal = Explainer(settings).explain("impressions", wrong, "discount")
 print(json.dumps({
     "mae": [r.value for r in found if r.name == "streamer_mae"][0],
     "elements": ELEMENT_FIELDS["impressions"],
-    "refused": RecordJudge(settings).refusal("impressions", wrong),
-    "in_lists": RecordJudge(settings).refusal(
+    "refused": record_decoder(settings).decode_all("impressions", wrong)[0],
+    "in_lists": record_decoder(settings).decode_all(
         "impressions", event(items=[{"item_id": "a", "discount": -1}])
-    ),
+    )[0],
     "refusal": [refusal.field, refusal.found, refusal.expected],
     "row": row,
 }))

@@ -225,7 +225,7 @@ def test_other_dimensions_say_where_they_go() -> None:
         for n in range(8)
     ]
     text = propose([sample(*records)], "a test").toml
-    assert "its line under [sources.fields], and [[dimensions]] with its name" in text
+    assert "To split by one of these: its line under [sources.fields]" in text
     assert '# kind = "page.kind"' in text
     assert "2 values: '…example/catalogue/x' 4, '…example/catalogue/y' 4" in text
 

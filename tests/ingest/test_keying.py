@@ -8,13 +8,13 @@ import pytest
 
 from streamer.errors import BrokerError, SettingsError, StreamerError
 from streamer.ingest.keying import (
+    PARTITIONERS,
     Keying,
     keying_of,
     require_keyed,
     require_users,
     topics_not_by_user,
 )
-from streamer.ingest.keys import PARTITIONERS
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
 from streamer.settings.load import parse

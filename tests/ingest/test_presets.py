@@ -221,6 +221,27 @@ SNOWPLOW: list[Case] = [
         {"session": "s", "action": 1, "user": "d"},
     ),
     ({"event": "page_ping"}, "ignored"),
+    (
+        {  # a row of BigQuery
+            "derived_tstamp": "2026-11-01 10:00:00.000000 UTC",
+            "event_name": "snowplow_ecommerce_action",
+            "event_id": "e",
+            "user_id": "u",
+            f"{_ACTION}_0_0": {"type": "list_view", "name": "recommended"},
+            f"{_PRODUCTS}_0_0": [{"id": "a", "position": 3}, {"id": "b", "position": 4}],
+        },
+        {"items": [("a", 3), ("b", 4)], "user": "u", "dimensions": ["", "recommended"]},
+    ),
+    (
+        {
+            "derived_tstamp": "2026-11-01 10:00:00.000000 UTC",
+            "event_id": "e",
+            "user_id": "u",
+            f"{_ACTION}_0_0": {"type": "transaction"},
+            f"{_PRODUCTS}_0_0": [{"id": "a", "price": 5.5, "quantity": 2}],
+        },
+        {"lines": [("a", 11_000_000)], "user": "u", "event_id": "e"},
+    ),
 ]
 
 CLOUDEVENTS: list[Case] = [
@@ -323,7 +344,9 @@ def _compare(found: Object, expected: Object, hashed: Callable[[str], int]) -> N
         if name == "items":
             assert [(i[0], i[1]) for i in found["items"]] == [(hashed(i), p) for i, p in value]
         elif name == "lines":
-            assert found["lines"] == [(hashed(i), v) for i, v in value]
+            assert found["lines"] == [(0 if i is None else hashed(i), v) for i, v in value]
+        elif name == "impressions":
+            assert found[name] == list(map(hashed, value))
         elif name in _IDS:
             assert found[name] == (0 if value is None else hashed(value)), name
         else:

@@ -10,7 +10,7 @@ import pytest
 from streamer.cli.rejection_report import RejectionReport
 from streamer.formatting import printable
 from streamer.ingest.dead_letters import DeadLetter
-from streamer.ingest.record import RecordJudge, reason_of_no_topic
+from streamer.ingest.record import reason_of_no_topic
 from streamer.ingest.rejections import Explainer, Refusal
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
@@ -18,6 +18,7 @@ from streamer.settings.load import parse
 from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, STRANGER, WRONG
 from tests.oracle.fuzzed import Fuzzer
 from tests.support.agreement import SETTINGS, log_records
+from tests.support.judging import RecordJudge
 
 TS = 1_700_000_000_000
 MAPPED = parse(

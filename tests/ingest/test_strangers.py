@@ -12,9 +12,9 @@ import pytest
 
 import streamer
 from streamer.cli.main import main
-from streamer.errors import ProposalError, SourceError
+from streamer.errors import ProposalError, SettingsError, SourceError
 from streamer.ingest.discovery.proposal import Proposal, propose
-from streamer.ingest.record import line_stamper
+from streamer.ingest.record import line_stamper, record_decoder
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.files import opened
@@ -142,7 +142,7 @@ def test_ratings_are_feedback_of_users_however_they_are_written(
     (source,) = proposal.settings.sources
     columns = source.columns or [one.partition(":")[0] for one in head]
     assert [source.fields["user_id"], source.fields["item_id"]] == list(columns[:2])
-    assert "# ? kind: nothing says for sure" in proposal.toml
+    assert source.preset == ("recbole" if name == "ml.inter" else "movielens")
 
 
 def test_a_flag_without_a_name_says_what_was_clicked(tmp_path: Path) -> None:
@@ -178,8 +178,10 @@ def test_clicks_without_an_item_join_by_the_id_of_the_impression(tmp_path: Path)
     path = lines_of(tmp_path / "a.ndjson", sorted([*shown, *clicks], key=lambda row: row["ms"]))
     log = streamer.read(path)
     assert log.proposal is not None
-    assert log.proposal.settings.sources[0].fields["item_id"] == "bid"
-    assert "bid is the impression's, as clicks have no item" in log.proposal.toml
+    (source,) = log.proposal.settings.sources
+    assert source.fields["impression_id"] == "bid"
+    assert source.fields_of("impressions")["item_id"] == "ad_id"
+    assert "impression_id: by its values bid" in log.proposal.toml
     assert log.what_was_read.kinds["joined"] == [0, 20]
 
 
@@ -296,8 +298,8 @@ NO_LOGS: dict[str, list[Sequence[Any]]] = {
         *((f"u{n}", *(n * k % 6 for k in range(30))) for n in range(50)),
     ],
     "one row for each userid": [
-        ("userid", "version", "retained"),
-        *((n + 100, "ab"[n % 2], n % 3 == 0) for n in range(90)),
+        ("userid", "age", "retained"),
+        *((n + 100, n % 70, n % 3 == 0) for n in range(90)),
     ],
 }
 
@@ -307,6 +309,66 @@ def test_tables_that_are_no_logs_are_told_as_what_they_are(what: str, tmp_path: 
     with pytest.raises(ProposalError, match=what) as told:
         proposed(table_of(tmp_path / "a.csv", NO_LOGS[what]))
     assert what in told.value.toml
+
+
+def test_one_row_a_person_and_arm_is_an_experiment_of_one_day(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [
+        (n + 100, ("gate_30", "gate_40")[n % 2], n % 7, n % 5 == 0 or n % 4 == 1)
+        for n in range(2000)
+    ]
+    table = [("userid", "version", "rounds", "retained"), *rows]
+    path, out = table_of(tmp_path / "cats.csv", table), tmp_path / "s.toml"
+    assert main(["init", str(path), "--out", str(out)]) == 0
+    text = out.read_text()
+    assert "# ? ts: there is no time: the rows are an experiment of one day, 2000-01-01" in text
+    assert main(["readout", "cats", "--file", str(path), "-c", str(out), "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    arms = made["users"]
+    assert arms == {"gate_30": 1000, "gate_40": 1000}
+    kept = {v: sum(r[3] for r in rows if r[1] == v) for v in arms}
+    assert kept["gate_40"] > 2 * kept["gate_30"]
+    assert (made["recommendation"]["action"], made["days"]["days"]) == ("ship", 1)
+
+
+def test_a_mapped_name_is_a_dimension() -> None:
+    fields = {"ts": "t", "item_id": "i", "country": "geo.country", "user_id": "u"}
+    source = {"topics": ["a"], "kind": {"fixed": "click"}, "fields": fields}
+    settings = parse({"dimensions": [{"name": "level"}], "sources": [source]})
+    assert settings.dimension_names == ("level", "country")
+    with pytest.raises(SettingsError, match="did you mean 'user_id'"):
+        parse({"sources": [{**source, "fields": {**fields, "user_idd": "x"}}]})
+
+
+def test_numbers_with_a_decimal_comma_are_numbers(tmp_path: Path) -> None:
+    names = {"at": "when", "kind": "event"}
+    rows = renamed(("shown", "click", "purchase"), names)
+    for row in rows:
+        if "worth" in row:
+            row["total"] = f"{row.pop('worth'):.2f}".replace(".", ",")
+    counts, proposal = read(lines_of(tmp_path / "a.ndjson", rows))
+    assert proposal.settings.sources[0].decimals == {"total": ","}
+    assert counts["conversions"] == TRUE["bought"]
+    (source,) = proposal.settings.sources
+    decoder = record_decoder(proposal.settings)
+    events = [decoder.decode_all(source.topics[0], json.dumps(row).encode()) for row in rows]
+    sold = [one["lines"][0][1] for (one,) in events if one["kind"] == "conversions"]
+    assert sum(sold) == round(1e6 * WORTH)
+
+
+@pytest.mark.parametrize(
+    ("unit", "number"), [(None, 5000), ("s", 5), ("min", 2), ("h", 1.5), ("d", 3)]
+)
+def test_times_count_from_a_moment_in_any_unit(unit: str | None, number: float) -> None:
+    ts = {"path": "t", "from": "2026-01-01T00:00:00Z", **({"unit": unit} if unit else {})}
+    fields = {"ts": ts, "item_id": "i"}
+    source = {"topics": ["a"], "kind": {"fixed": "click"}, "fields": fields}
+    decoder = record_decoder(parse({"sources": [source]}))
+    length = {None: 1, "s": 1000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}[unit]
+    for said in (number, str(number)):
+        (event,) = decoder.decode_all("a", json.dumps({"t": said, "i": 1}).encode())
+        assert event["event_ms"] == SECOND * 1000 + number * length
 
 
 def test_a_page_is_no_table(tmp_path: Path) -> None:
@@ -352,3 +414,7 @@ def test_strict_allows_no_guess(tmp_path: Path) -> None:
     assert main(["init", str(path), "--strict", "--out", str(tmp_path / "b.toml")]) == 1
     sure = lines_of(tmp_path / "c.ndjson", _rows({}, None))
     assert main(["init", str(sure), "--strict", "--out", str(tmp_path / "c.toml")]) == 0
+    for name, file in (("a", path), ("c", sure)):
+        command = ["replay", str(file), "-c", str(tmp_path / f"{name}.toml")]
+        assert main(command) == 0
+        assert main([*command, "--strict"]) == (name == "a")

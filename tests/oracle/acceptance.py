@@ -118,7 +118,7 @@ class Seen:
             return "late"
         if event.event_id is not None:
             is_order = event.topic == "conversions"
-            line = event.item_id if is_order and not event.is_list else None
+            line = (event.of_item or None) if is_order and not event.is_list else None
             key: tuple[Any, ...] = (event.topic, event.event_id, line)
             if event.is_refund:
                 key += event.worth_micros
@@ -137,7 +137,7 @@ class Seen:
     def order_of(self, refund: Event, arrival_ms: int) -> Event | None:
         """The order that a line of a refund is of: the row of its item, or one with lines."""
         ms = self.settings.time.conversion_dedup_horizon_ms
-        for item in dict.fromkeys((refund.item_id, None)):
+        for item in dict.fromkeys((refund.of_item or None, None)):
             key = (refund.topic, refund.event_id, item)
             if refund.event_id is None or key not in self.orders:
                 continue

@@ -109,7 +109,8 @@ def lines_of(event: Event) -> list[Event]:
         own = replace(event, line=i, lines=[], numbers=shared | line.numbers)
         own.texts = event.texts | line.texts
         own.asked = event.numbers | line.numbers
-        own.item_id, own.position = line.item_id, line.position
+        own.item_id, own.impression_id = line.item_id, line.impression_id
+        own.position = line.position
         if i == 0 and all(x.position is None for x in event.lines):
             own.position = event.position
         own.dwell_ms = None if i else event.dwell_ms
@@ -199,15 +200,35 @@ def impression(event: Event, get: Get, settings: Settings) -> None:
     event.reference = reference(get("reference"))
     event.held_out = optional_identity(get("held_out"), "held_out")
     if items is None:
-        event.item_id = identity(get("item_id"), "item_id")
-        event.shown = [Shown(event.item_id, shown_at, score, said, category=category)]
+        name_item(event, get)
+        item_id, named = event.of_item, event.impression_id
+        one = Shown(item_id, shown_at, score, said, category=category, impression_id=named)
+        event.shown = [one]
+        is_compared = event.reference or event.held_out is not None
+        if is_compared and event.impression_id is not None:
+            broken("impression_id")
         return
     event.shown = slate(items, settings)
-    if get("item_id") not in (None, ""):
-        broken("items")
+    has_item(get)
+    is_named = any(one.impression_id is not None for one in event.shown)
+    if is_named and (event.reference or event.held_out is not None):
+        broken("impression_id")
     event.is_list = True
     if all(s.position is None for s in event.shown):
         event.shown = [replace(s, position=i + 1) for i, s in enumerate(event.shown)]
+
+
+def name_item(event: Event, get: Get) -> None:
+    """The item of an event, its impression, or both."""
+    event.impression_id = optional_identity(get("impression_id"), "impression_id")
+    read = identity if event.impression_id is None else optional_identity
+    event.item_id = read(get("item_id"), "item_id")
+
+
+def has_item(get: Get) -> None:
+    """An event with a list names no item beside it."""
+    if any(get(name) not in (None, "") for name in ("item_id", "impression_id")):
+        broken("items")
 
 
 def read_items(topic: str, items: Any, settings: Settings) -> object:
@@ -224,7 +245,8 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
     names, of_policies = settings.events.fields, fields_of_policies(settings)
     of_ratios = fields_of_ratios(settings, "impressions")
     asked = asked_by_ratios(settings, "impressions")
-    fields = ("item_id", "position", "score", "item_category", *of_policies, *of_ratios)
+    fields = ["item_id", "impression_id", "position", "score", "item_category"]
+    fields += [*of_policies, *of_ratios]
     reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):
@@ -232,25 +254,26 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
             continue
         check_element(element, settings, reasons)
         part = {ours: element.get(names.get(ours, ours)) for ours in (*fields, *asked)}
-        item_id = identity(part["item_id"], "items")
+        named = optional_identity(part["impression_id"], "items")
+        item_id = (identity if named is None else optional_identity)(part["item_id"], "items")
         said = said_of_policies(part.get, dict.fromkeys(of_policies, "items"))
         score = scored(part["score"], "items")
         own = numbers(part.get, of_ratios, "items")
         own_texts = texts(part.get, asked)
         category = optional_identity(part["item_category"], "items")
         at = position(part["position"], settings, "items")
-        shown.append(Shown(item_id, at, score, said, own, own_texts, category))
+        item_id = item_id or named or ""
+        shown.append(Shown(item_id, at, score, said, own, own_texts, category, named))
     return shown
 
 
 def item_or_lines(event: Event, get: Get, settings: Settings) -> None:
     """One item, or a list of lines."""
     if get("items") is None:
-        event.item_id = identity(get("item_id"), "item_id")
+        name_item(event, get)
         return
     event.lines, event.is_list = order(event.topic, get("items"), settings), True
-    if get("item_id") not in (None, ""):
-        broken("items")
+    has_item(get)
 
 
 def order(topic: str, items: Any, settings: Settings) -> list[Line]:
@@ -261,7 +284,7 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
     asked = asked_by_ratios(settings, topic)
     own = {"clicks": "position", "conversions": "value"}[topic]
     also = ("rating",) if topic == "clicks" else ()
-    reasons = dict.fromkeys(("item_id", own, *also, *of_ratios), "items")
+    reasons = dict.fromkeys(("item_id", "impression_id", own, *also, *of_ratios), "items")
     lines = []
     for element in items:
         if not isinstance(element, Object):
@@ -269,7 +292,9 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
             continue
         check_element(element, settings, reasons)
         part = {ours: element.get(names.get(ours, ours)) for ours in (*reasons, *asked)}
-        line = Line(identity(part["item_id"], "items"))
+        named = optional_identity(part["impression_id"], "items")
+        item_id = (identity if named is None else optional_identity)(part["item_id"], "items")
+        line = Line(item_id, impression_id=named)
         if topic == "clicks":
             line.position = position(part["position"], settings, "items")
             line.rating = rated(part["rating"], "items")
@@ -305,7 +330,8 @@ def dwell(get: Get, settings: Settings, record_ms: int) -> int | None:
 def conversion(event: Event, get: Get, settings: Settings) -> None:
     event.is_return = get("type") == "refund"
     event.refunds_order = event.is_return and get("items") is None
-    if not (event.is_return and get("items") is None and get("item_id") in (None, "")):
+    is_whole = all(get(name) in (None, "") for name in ("item_id", "impression_id"))
+    if not (event.is_return and get("items") is None and is_whole):
         item_or_lines(event, get, settings)
     event.value = worth(get("value"), "value")
     if event.value is not None:

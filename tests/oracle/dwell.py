@@ -53,14 +53,14 @@ class Dwell:
 def dwells_of(events: list[Event], joins: Joins, settings: Settings) -> list[Dwell]:
     """What counts of all reports: those without a request each, of others one a viewing."""
     gap_ms = settings.attribution.session_gap_ms
-    named: dict[tuple[int, str, str, str | None], list[Report]] = defaultdict(list)
+    named: dict[tuple[int, str, str, str], list[Report]] = defaultdict(list)
     counted = []
     for report in reports_of(events, joins, gap_ms):
         event = report.event
         if event.request_id is None:
             counted.append(winner([report]))
         else:
-            named[event.partition, event.joins_as, event.request_id, event.item_id].append(report)
+            named[event.partition, event.joins_as, event.request_id, event.of_item].append(report)
     for reports in named.values():
         counted += [winner(viewing) for viewing in viewings(reports, gap_ms)]
     return counted
@@ -74,7 +74,7 @@ def reports_of(events: list[Event], joins: Joins, gap_ms: int) -> list[Report]:
             event.topic == "sessions" and event.action == "dwell"
         )
         dwell_ms = event.dwell_ms
-        if reports_dwell and event.item_id is not None and dwell_ms is not None:
+        if reports_dwell and event.of_item and dwell_ms is not None:
             dims = effective_dims(event, joins)
             lower_ms = event.event_ms - min(dwell_ms, gap_ms)
             reports.append(Report(event, dwell_ms, dims, lower_ms, event.event_ms + dwell_ms))

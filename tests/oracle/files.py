@@ -13,6 +13,7 @@ from .decoding import decode
 from .parsing import MAX_RECORD_BYTES, BrokenError, Whole, parse
 from .shape import EXPOSURES, LINE_TYPES, Record
 from .times import moment_ms
+from .values import MAX_ID_BYTES
 
 
 def records_of_file(
@@ -105,9 +106,11 @@ def fields_of(
 
 
 def key_of(ids: Iterable[Any]) -> str | None:
-    """The first id that a record has; None where one that is no text or integer stands there."""
+    """The first id that a record has; None where one that is no id stands there."""
     texts = [found.text if isinstance(found, Whole) else found for found in ids]
     if any(text is not None and not isinstance(text, str) for text in texts):
+        return None
+    if any(len(text.encode()) > MAX_ID_BYTES for text in texts if text):
         return None
     return next((text for text in texts if text), None)
 

@@ -99,7 +99,7 @@ ODD = (*NUMBERS, *TEXTS, *MOMENTS, *OTHERS)
 """Values as they would stand in a record, valid JSON or not."""
 FIELDS = (
     *("ts", "user_id", "event_id", "request_id", "item_id", "position", "score", "propensity"),
-    "join_id",
+    *("join_id", "impression_id"),
     *("items", "feedback", "dwell_ms", "start_ts", "end_ts", "value", "session_id", "action"),
     *("reference", "held_out", "reward_estimate", "item_category"),
     *("type", "note", "", "TS", "\\u0074s", "\\u0069tem_id", "\\ud800", "n" * 5000),

@@ -223,7 +223,7 @@ class ItemReadings:
             for one in event.shown:
                 touch(shown[who], one.item_id, event.event_ms)
             if kind_of(event, self.settings) is not None:
-                touch(given[who], event.item_id or "", event.event_ms)
+                touch(given[who], event.of_item, event.event_ms)
         people = sum(any(map(of_users.reaches, last.values())) for last in shown.values())
         told = Counter(
             row.shown.item_id for row in self.joins.rows if span.covers(row.event.event_ms)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from streamer.settings.model import Settings
 
 from .acceptance import Acceptance
-from .shape import Address, Event, Row
+from .shape import Address, Event, Row, joined_by
 
 RowIndex = dict[tuple[int, str, str], list[Row]]
 
@@ -30,7 +30,8 @@ def join(verdict: Acceptance, settings: Settings) -> Joins:
     index: RowIndex = defaultdict(list)
     for row in out.rows:
         if not row.repeat:
-            index[row.event.partition, row.event.joins_as, row.shown.item_id].append(row)
+            who = "" if row.shown.impression_id else row.event.joins_as
+            index[row.event.partition, who, row.shown.key].append(row)
     for rows in index.values():
         rows.sort(key=event_time)
     feedback = [e for e in verdict.events if is_feedback(e, settings)]
@@ -74,8 +75,8 @@ def make_rows(events: list[Event], settings: Settings) -> list[Row]:
                 opened[key], shown_in[key] = event.arrival_ms, set()
             items = shown_in[key]
         for i, shown in enumerate(event.shown):
-            rows.append(Row(event, i, shown, repeat=shown.item_id in items))
-            items.add(shown.item_id)
+            rows.append(Row(event, i, shown, repeat=shown.key in items))
+            items.add(shown.key)
     return rows
 
 
@@ -87,15 +88,19 @@ def window_of_slates_ms(settings: Settings) -> int:
 
 def candidates(event: Event, index: RowIndex, horizon_ms: int) -> list[Row]:
     """Rows of the same user, or id of joins, and item (and request, if named) within the horizon
-    before it."""
-    who, item, request = event.joins_as, event.item_id, event.request_id
+    before it; or of its impression."""
+    of, request, order = event, event.joined_request, event.order
     if event.is_refund:
-        if event.order is None or (item and event.order.request_id and event.order.joins_as != who):
+        if order is None:
             return []
-        request = event.order.request_id
-        if item is None:
-            who, item = event.order.joins_as, event.order.item_id
-    rows = index.get((event.partition, who, item or ""), [])
+        if event.impression_id is None:
+            request = order.joined_request
+            if event.item_id is None:
+                of = order
+            elif request and order.joins_as != event.joins_as:
+                return []
+    who = of.joins_as if of.impression_id is None else ""
+    rows = index.get((event.partition, who, joined_by(of.item_id, of.impression_id)), [])
     start = bisect_left(rows, event.event_ms - horizon_ms, key=event_time)
     end = bisect_right(rows, joins_ms(event), key=event_time)
     return [r for r in rows[start:end] if request in (None, r.event.request_id)]
@@ -126,7 +131,8 @@ def is_final(event: Event, joins: Joins, verdict: Acceptance, settings: Settings
     """No record that may still come can change what the event joins."""
     row = joins.joined[event.address]
     after_ms = joins_ms(event) + settings.time.max_lateness_ms
-    request_id = event.request_id if event.order is None else event.order.request_id
+    of = event if event.order is None or event.impression_id is not None else event.order
+    request_id = of.joined_request
 
     def passed(topic: str) -> bool:
         clock = verdict.join_clock_ms(topic, event.partition, settings.time.max_skew_ms)

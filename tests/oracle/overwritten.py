@@ -30,18 +30,18 @@ from .values import (
 ACTIONS = ("start", "view", "dwell", "end")
 TEXT_FIELDS = (
     *("user_id", "join_id", "event_id", "request_id", "item_id", "session_id", "held_out"),
-    "item_category",
+    *("item_category", "impression_id"),
 )
 FIELDS = {
     "impressions": (
         *("item_id", "position", "score", "items", "reference", "held_out"),
-        *("item_category", "join_id"),
+        *("item_category", "join_id", "impression_id"),
     ),
     "clicks": (
         *("item_id", "position", "items", "feedback", "dwell_ms", "start_ts", "end_ts", "join_id"),
-        "rating",
+        *("rating", "impression_id"),
     ),
-    "conversions": ("item_id", "items", "value", "join_id"),
+    "conversions": ("item_id", "items", "value", "join_id", "impression_id"),
     "sessions": (
         *("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts", "join_id"),
     ),

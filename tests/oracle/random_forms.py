@@ -34,7 +34,7 @@ _ID = re.compile(r"[a-z]+([0-9]*[05])")
 """Of such an id only the number is written, now as a text and then as an integer."""
 _IDS = (
     *("user_id", "item_id", "event_id", "request_id", "session_id", "held_out", "item_category"),
-    "join_id",
+    *("join_id", "impression_id"),
 )
 
 
@@ -51,6 +51,9 @@ class Forms:
         self.unnamed = other.choice((0.0, 0.0, 0.3, 1.0))
         self.devices: dict[str, str] = {}
         self.is_joined: dict[str | None, bool] = {}
+        self.of_impressions = Random(f"impressions {seed}")
+        self.are_named = self.of_impressions.choice((0.0, 0.0, 0.3, 1.0))
+        self.impressions: dict[tuple[str, str], str] = {}
 
     def user(self, user: str) -> str:
         """The user of an episode, "" for nobody."""
@@ -68,6 +71,7 @@ class Forms:
             payload["feedback"] = dice.choice(ODD_FEEDBACK)
         if payload["type"] in ("click", "conversion") and dice.random() < 0.1:
             self.into_lines(payload)
+        self.name_impressions(payload)
         if isinstance(payload.get("items"), list):
             payload["items"] = self.listed(payload["items"])
         if isinstance(payload.get("reference"), list):
@@ -95,6 +99,22 @@ class Forms:
         elif dice.random() < 0.02:
             payload["join_id"] = dice.choice(("", None))
         return payload
+
+    def name_impressions(self, payload: Payload) -> None:
+        """Impressions and feedback that say which one, with an item or without; one shown twice has
+        one id, and sometimes feedback that of another."""
+        dice, elements = self.of_impressions, payload.get("items")
+        is_compared = "reference" in payload or payload.get("held_out") is not None
+        if payload["type"] == "session" or is_compared:
+            return
+        for one in elements if isinstance(elements, list) else [payload]:
+            if "item_id" not in one or dice.random() >= self.are_named:
+                continue
+            of = (payload["user_id"], one["item_id"])
+            known = self.impressions.setdefault(of, f"m{len(self.impressions)}")
+            one["impression_id"] = known if dice.random() < 0.9 else f"m{dice.randrange(9)}"
+            if dice.random() < 0.3:
+                del one["item_id"]
 
     def has_join(self, request: str | None) -> bool:
         """Whether an event has an id of joins: all of a request, or none."""
@@ -132,7 +152,9 @@ class Forms:
         """Elements of a list, some of which are ids alone."""
         share = self.dice.choice((0.0, 0.0, 0.0, 0.3, 1.0))
         return [
-            self.id(x["item_id"]) if self.dice.random() < share else self.written(x)
+            self.id(x["item_id"])
+            if self.dice.random() < share and "impression_id" not in x
+            else self.written(x)
             for x in elements
         ]
 

@@ -33,6 +33,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "user_id": {"user_id": "u"},
     "join_id": {"join_id": None},
     "item_id": {"item_id": "i"},
+    "impression_id": {"impression_id": None},
     "session_id": {"session_id": "s"},
     "action": {"action": "view"},
 }

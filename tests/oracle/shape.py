@@ -65,18 +65,30 @@ class Shown:
     texts: dict[str, str] = field(default_factory=dict, compare=False)
     """Field that ratios ask for → its value as it is written, likewise."""
     category: str | None = None
+    impression_id: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What feedback names it by."""
+        return joined_by(self.item_id, self.impression_id)
+
+
+def joined_by(item_id: str | None, impression_id: str | None) -> str:
+    """What an impression and its feedback have in common: its id, else the item."""
+    return f"item {item_id}" if impression_id is None else f"impression {impression_id}"
 
 
 @dataclass
 class Line:
     """One line of feedback, or of an order."""
 
-    item_id: str
+    item_id: str | None
     position: int | None = None
     value: float | None = None
     rating: float | None = None
     numbers: dict[str, float] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    impression_id: str | None = None
 
 
 @dataclass
@@ -91,6 +103,7 @@ class Event:
     cut: int = 0
     join_id: str | None = None
     item_id: str | None = None
+    impression_id: str | None = None
     position: int | None = None
     shown: list[Shown] = field(default_factory=list)
     is_list: bool = False
@@ -153,6 +166,16 @@ class Event:
         if self.request_id is not None:
             return f"request {self.request_id}"
         return f"{self.topic} {self.event_ms}"
+
+    @property
+    def of_item(self) -> str:
+        """What feedback is on: without an item its impression."""
+        return self.item_id or self.impression_id or ""
+
+    @property
+    def joined_request(self) -> str | None:
+        """The request by which feedback joins: an impression needs none."""
+        return None if self.impression_id is not None else self.request_id
 
     @property
     def orders(self) -> int:

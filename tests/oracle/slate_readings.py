@@ -272,5 +272,5 @@ def probed_measures(settings: Settings, seen: int = 0) -> dict[str, list[Measure
 def index_recall(slate: Slate, k: int) -> int:
     """How many of the brute-force list's first k are among the first k shown."""
     best = slate.reference[:k]
-    shown = {m.item_id for m in slate.members[:k]}
+    shown = {m.is_compared_as for m in slate.members[:k]}
     return ranking.quotient(sum(item in shown for item in best), len(best))

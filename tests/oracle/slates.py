@@ -27,6 +27,11 @@ class Member:
         return self.row.shown.item_id
 
     @property
+    def is_compared_as(self) -> str | None:
+        """What stands for it in lists beside the slate: nothing where its impression has an id."""
+        return self.item_id if self.row.shown.impression_id is None else None
+
+    @property
     def is_relevant(self) -> bool:
         return self.grade > 0
 
@@ -69,8 +74,9 @@ class Slate:
 
     @property
     def held_out_rank(self) -> int | None:
-        ranks = (i for i, m in enumerate(self.members, 1) if m.item_id == self.held_out)
-        return next(ranks, None)
+        wanted = self.held_out
+        members = enumerate(self.members, 1) if wanted is not None else ()
+        return next((i for i, m in members if m.is_compared_as == wanted), None)
 
 
 def slates_of(joins: Joins, settings: Settings) -> list[Slate]:

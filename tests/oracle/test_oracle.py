@@ -64,6 +64,28 @@ def test_a_slate_is_that_of_an_id_of_joins() -> None:
     assert joins(log.run()) == [(0, 0), (1, 0)]
 
 
+def test_an_impression_with_an_id_of_its_own_is_joined_by_that_alone() -> None:
+    # x is shown twice, with an id each; clicks name the older one, with an item or without, whoever
+    # they are of, and a click on the item itself joins neither
+    log = Log().shown(0, impression_id="m").shown(1 * M, impression_id="n")
+    log.click(2 * M, impression_id="m").click(2 * M, impression_id="m", item_id=None)
+    log.click(2 * M, impression_id="m", user_id=None).click(2 * M, request_id="r")
+    log.click(2 * M, impression_id="n", request_id="r").click(2 * M, impression_id="o")
+    log.bought(3 * M, impression_id="n").bought(3 * M, impression_id="m", item_id=None)
+    result = log.run()
+    assert joins(result) == [(0, 0), (0, 0), (0, 0), None, (1, 0), None]
+    assert joins(result, "conversions") == [(1, 0), (0, 0)]
+
+
+def test_items_of_a_list_have_impressions_of_their_own() -> None:
+    shown = [{"item_id": "x", "impression_id": "m"}, {"item_id": "y"}, {"impression_id": "n"}]
+    log = Log().shown(0, items=shown)
+    log.click(1 * M, impression_id="m", item_id=None).click(1 * M, item_id="y").click(1 * M)
+    lines = [{"impression_id": "n"}, {"impression_id": "m", "item_id": "x"}]
+    log.click(1 * M, item_id=None, items=lines)
+    assert joins(log.run()) == [(0, 0), (0, 1), None, (0, 2), (0, 0)]
+
+
 def test_repeats_count_and_never_join() -> None:
     # request r: x at 0, again at 1 min (a repeat, newer), and a list that has y twice
     log = Log().shown(0, request_id="r").shown(1 * M, request_id="r")

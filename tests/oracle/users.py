@@ -63,7 +63,7 @@ def touches(
         for group in kept.groups(event.partition, effective_dims(event, joins)):
             touched = found[event.partition, event.person, group]
             if kind is not None:
-                touch(touched.given[kind], event.item_id or "", event.event_ms)
+                touch(touched.given[kind], event.of_item, event.event_ms)
             for shown in event.shown:
                 touch(touched.shown, shown.item_id, event.event_ms)
     return found

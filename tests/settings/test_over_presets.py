@@ -54,5 +54,5 @@ def test_what_no_dimension_is_for_is_not_read(names: list[str]) -> None:
     fields = settings.sources[0].fields
     assert ("variant" in fields, "surface" in fields) == ("variant" in names, False)
     own = {**source, "fields": {"surface": "context.page"}}
-    with pytest.raises(SettingsError, match="surface: no event field or dimension"):
-        parse({"sources": [own], "dimensions": dimensions})
+    made = parse({"sources": [own], "dimensions": dimensions})
+    assert made.dimension_names == (*names, "surface")

@@ -13,13 +13,13 @@ import pyarrow
 import pyarrow.parquet
 
 import streamer
-from streamer.ingest.record import RecordJudge
 from streamer.ingest.rejections import Explainer
 from streamer.settings.file_window import with_file_window
 from streamer.settings.load import parse
 from streamer.sources.file_span import spanned
 from streamer.sources.files import FileSource
 from tests.support.engines import Engines, LogChunk, LogRecord
+from tests.support.judging import RecordJudge
 
 BERLIN = ZoneInfo("Europe/Berlin")
 FIRST = datetime(2023, 10, 28, 23, 30, tzinfo=UTC)  # 01:30 in Berlin; clocks go back at 01:00 UTC

@@ -58,7 +58,8 @@ def settings(**more: Any) -> Settings:
 
 
 def events(identity: str = "user_id") -> list[bytes]:
-    """Open and retained impressions, feedback of all ages, sessions, viewings, orders."""
+    """Open and retained impressions, some with an id by which they are clicked, feedback of all
+    ages, sessions, viewings, orders."""
     dice = Random(5)
     found: list[dict[str, Any]] = []
     for n in range(600):
@@ -71,10 +72,13 @@ def events(identity: str = "user_id") -> list[bytes]:
             "variant": "AB"[PEOPLE.index(who) % 2],
         }
         shown = dice.sample(ITEMS, 2)
-        for position, item in enumerate(shown, 1):
-            found.append({**common, "type": "impression", "item_id": item, "position": position})
+        named = [{"impression_id": f"i{n}-{at}"} if n % 3 == 0 else {} for at in range(2)]
+        for at, item in enumerate(shown):
+            of = {**named[at], "item_id": item, "position": at + 1}
+            found.append({**common, "type": "impression", **of})
         if dice.random() < 0.7:
-            click = {**common, "type": "click", "item_id": shown[0], "ts": ms + 900}
+            on = {"item_id": shown[0], **named[0]} if n % 2 else named[0] or {"item_id": shown[0]}
+            click = {**common, "type": "click", **on, "ts": ms + 900}
             found.append({**click, "dwell_ms": 4000} if dice.random() < 0.5 else click)
         if dice.random() < 0.3:
             found.append({**common, "type": "conversion", "item_id": shown[0], "ts": ms + 2000})
@@ -96,10 +100,11 @@ def derived(identity: str) -> set[int]:
     own = hash_of(FIXED_KEY, ERASED)
     apart = own if identity == "user_id" else mix(own, JOIN)
     pairs = {mix(apart, hash_of(FIXED_KEY, item)) for item in ITEMS}
+    impressions = {mix(apart, hash_of(FIXED_KEY, f"i{n}-0")) for n in range(0, 600, 3)}
     slates = {mix(apart, hash_of(FIXED_KEY, f"r{n}{ERASED}")) for n in range(300)}
     sessions = {mix(apart, hash_of(FIXED_KEY, f"s-{ERASED}"))}
     viewings = {mix(slate, pair) for slate in slates for pair in pairs}
-    return {own, apart, *pairs, *slates, *sessions, *viewings}
+    return {own, apart, *pairs, *impressions, *slates, *sessions, *viewings}
 
 
 def stored(store: MemoryStore) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:

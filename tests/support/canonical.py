@@ -204,7 +204,8 @@ def _joined_by_request(
     shown = _rows(partition, "retained", lambda row: True)
 
     def is_named(row: dict[str, Any]) -> bool:
-        return bool(row["slate"] and row["kind"] >= 0 and row["user"] & _ANONYMOUS != _ANONYMOUS)
+        is_by_request = row["slate"] and row["pair"] == row["item_pair"]
+        return bool(is_by_request and row["kind"] >= 0 and row["user"] & _ANONYMOUS != _ANONYMOUS)
 
     for row in _rows(partition, "feedback", is_named):
         near = [

@@ -600,12 +600,56 @@ UBI: list[Case] = [
     ),
 ]
 
+_NOTICE = {"auction_id": "r1", "auction_bid_id": "b1", "auction_imp_id": "1", "ts": MS}
+OPENRTB: list[Case] = [
+    (
+        {**_NOTICE, "notice": "burl", "auction_ad_id": "ad7", "auction_price": 0.71},
+        {"items": [("ad7", 0)], "impressions": ["b1"], "request": "r1", "user": None},
+    ),
+    (
+        {"notice": "click", "auction_id": "r1", "auction_bid_id": "b1", "ts": MS},
+        {"lines": [(None, 0)], "impressions": ["b1"]},
+    ),
+    ({**_NOTICE, "notice": "nurl"}, "ignored"),
+]
+GORSE: list[Case] = [
+    (
+        {
+            "FeedbackType": "read",
+            "UserId": "bob",
+            "ItemId": "vuejs:vue",
+            "Timestamp": "2026-11-01T10:00:00Z",
+        },
+        {"items": [("vuejs:vue", 0)], "user": "bob"},
+    ),
+    (
+        {
+            "feedback_type": "star",
+            "user_id": "bob",
+            "item_id": "vuejs:vue",
+            "time_stamp": "2026-11-01 10:00:00 +0000 UTC",
+        },
+        {"lines": [("vuejs:vue", 0)], "user": "bob"},
+    ),
+]
+_RATED = {"lines": [("1193", 0)], "user": "1", "ratings": [5_000_000]}
+MOVIELENS: list[Case] = [
+    ({"userId": "1", "movieId": "1193", "rating": 5, "timestamp": str(SECONDS)}, _RATED)
+]
+RECBOLE: list[Case] = [
+    ({"user_id": "1", "item_id": "1193", "rating": 5.0, "timestamp": str(SECONDS)}, _RATED)
+]
+
 _SHOWN = {"kind": {"impression": ["app.shown"]}}
 _VALUES = "resourceLogs[].scopeLogs[].logRecords[].attributes[key=item.ids].value.arrayValue.values"
 DOCUMENTED: dict[str, tuple[Object, list[Case]]] = {
     "rudderstack": ({}, RUDDERSTACK),
     "google-retail": ({}, GOOGLE_RETAIL),
     "ubi": ({}, UBI),
+    "openrtb": ({}, OPENRTB),
+    "gorse": ({}, GORSE),
+    "movielens": ({}, MOVIELENS),
+    "recbole": ({}, RECBOLE),
     "amplitude": ({}, AMPLITUDE),
     "mixpanel": ({}, MIXPANEL),
     "posthog": ({}, POSTHOG),

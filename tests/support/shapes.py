@@ -17,7 +17,15 @@ from tests.oracle.shape import Readings
 from tests.support.agreement import DOCUMENTS, SETTINGS, log_records, read_engines, to_log
 from tests.support.engines import Engines, LogRecord, chunks_of
 
-OF_ITEM = ("item_id", "position", "score", "propensity", "reward_estimate", "item_category")
+OF_ITEM = (
+    "item_id",
+    "impression_id",
+    "position",
+    "score",
+    "propensity",
+    "reward_estimate",
+    "item_category",
+)
 OF_NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "rating", "value")
 NAMES = ("defaults", "few values")
 SINGULAR = {
@@ -207,6 +215,13 @@ def _without_texts(value: Any, numbers: set[str]) -> Any:
     }
 
 
+def _has_impressions_alone(items: Any) -> bool:
+    """Whether elements of a list have no item: the mappings here would read them as ids."""
+    return isinstance(items, list) and any(
+        isinstance(one, dict) and "impression_id" in one and "item_id" not in one for one in items
+    )
+
+
 def _rewritten(
     log: list[LogRecord], rewrite: Callable[[str, Object], Object], numbers: set[str]
 ) -> tuple[list[LogRecord], list[LogRecord]]:
@@ -223,7 +238,10 @@ def _rewritten(
             event = {name: x for name, x in event.items() if x != ""}  # as if it were missing
             event = _without_texts(event, numbers)
             if event.get("items") is not None:
-                event.pop("item_id", None)  # of several places a mapping takes the first
+                for name in ("item_id", "impression_id"):
+                    event.pop(name, None)  # of several places a mapping takes the first
+            if _has_impressions_alone(event.get("items")):
+                continue
             value = json.dumps(event).encode()
         ours.append(
             LogRecord(record.kind, record.partition, record.offset, record.record_ms, value)

@@ -13,7 +13,10 @@ use crate::weights::{WeighedItem, Weights};
 #[derive(Clone, Copy, Debug)]
 pub struct ShownItem<'a> {
     pub at: UserAt,
+    /// What feedback joins it by: its own id, else its person and item.
     pub pair: u64,
+    /// Its person and item.
+    pub item_pair: u64,
     pub item: ItemOf,
     /// `hash::NONE` without a slate.
     pub slate_key: u64,

@@ -159,7 +159,7 @@ impl Attribution {
             let (from_ms, to_ms) = (first_ms.min(before.1), first_ms.max(before.1));
             self.convert_again(before.0, from_ms, to_ms, sink);
         }
-        if amount > 0 && !feedback.is_conversion() && feedback.has_request() {
+        if amount > 0 && !feedback.is_conversion() && feedback.joins_by_request() {
             self.settle_conversions(feedback, sink);
         }
     }
@@ -258,7 +258,7 @@ impl Attribution {
         };
         let until_ms = slate.opened_ms + self.rules.window_ms - self.rules.lateness_ms;
         let is_only = slate.older == NO_SLATE && !slate.is_closed;
-        feedback.has_request()
+        feedback.joins_by_request()
             && is_only
             && feedback.joins_ms <= until_ms
             && (!feedback.is_conversion()
@@ -325,10 +325,11 @@ impl Attribution {
     // 6. Settling
 
     pub(super) fn may_settle(&self, feedback: &Feedback) -> bool {
-        let is_named = feedback.has_request() && feedback.is_joined();
+        let is_named = feedback.joins_by_request() && feedback.is_joined();
         feedback.is_complete
             || is_named
-                && (!feedback.is_conversion() || self.has_feedback(feedback, Feedback::has_request))
+                && (!feedback.is_conversion()
+                    || self.has_feedback(feedback, Feedback::joins_by_request))
     }
 
     /// Whether the impression of a conversion has feedback no later than it that is final, or that

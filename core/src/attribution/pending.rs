@@ -19,7 +19,10 @@ pub struct Feedback {
     /// A number of its own.
     pub id: u64,
     pub user: u64,
+    /// What it joins by: the id of its impression, else its person and item.
     pub pair: u64,
+    /// Its person and item; without an item the impression.
+    pub item_pair: u64,
     /// Hash of its user and request; `hash::NONE` without one.
     pub slate_key: u64,
     pub event_ms: i64,
@@ -60,8 +63,19 @@ impl Feedback {
         }
     }
 
+    /// Whether it says in which request its item was shown.
     pub fn has_request(&self) -> bool {
         self.slate_key != NONE
+    }
+
+    /// Whether it joins by its request: not where it says its impression.
+    pub fn joins_by_request(&self) -> bool {
+        self.has_request() && !self.has_impression()
+    }
+
+    /// Whether it says which impression it joins.
+    pub fn has_impression(&self) -> bool {
+        self.pair != self.item_pair
     }
 
     pub fn is_joined(&self) -> bool {
@@ -327,6 +341,7 @@ mod tests {
             id: 0,
             user: 1,
             pair: 7,
+            item_pair: 7,
             slate_key: NONE,
             event_ms,
             joins_ms: event_ms,

@@ -31,6 +31,7 @@ pub fn traced(of: &mut Attribution) -> Vec<Traced> {
         };
         let (what, shown_ms) = match reached(of, feedback, horizon_ms) {
             Some(found) => found,
+            None if feedback.has_impression() => ("impression", ms),
             None if !items.contains(item) => ("item", ms),
             None if !people.contains(&feedback.user) => ("person", ms),
             None => ("pair", ms),

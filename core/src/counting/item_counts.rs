@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use crate::changes::{ItemOf, UserAt};
-use crate::hash::{NONE, in_sample};
+use crate::hash::{HashSet, NONE, in_sample};
 use crate::panes::dimensions::Dimensions;
 use crate::panes::item_rows::{
     Counted, ItemKey, ItemPane, KeyedCounts, PAIR_SAMPLE_PLACE, SAMPLE_PLACE,
@@ -242,10 +242,23 @@ impl ItemCounts {
         if self.spec.has_pairs {
             self.pairs_listed(at.event_ms, sign, items);
         }
+        let items = &self.first_places(items);
         for rollup in 0..self.labels.rollups() {
             let label = self.labels.of_rollup(dimensions, at.combination, rollup);
             self.listed_under(at.event_ms, rollup, label, sign, items);
         }
+    }
+
+    /// Each item at its first place in a list, up to the last cut-off: impressions with ids of their
+    /// own may show one twice.
+    fn first_places(&self, items: &[ItemOf]) -> Vec<(usize, u64)> {
+        let longest = self.spec.cutoffs.last().map_or(0, |k| *k as usize);
+        let mut seen = HashSet::default();
+        (0..longest)
+            .zip(items)
+            .filter(|(_, item)| seen.insert(item.item))
+            .map(|(place, item)| (place, item.item))
+            .collect()
     }
 
     fn pairs_listed(&mut self, event_ms: i64, sign: i64, items: &[ItemOf]) {
@@ -273,15 +286,16 @@ impl ItemCounts {
         rollup: usize,
         label: u32,
         sign: i64,
-        items: &[ItemOf],
+        items: &[(usize, u64)],
     ) {
         let places = self.places;
         let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
         for at in 0..cutoffs {
-            let shown = items.len().min(self.spec.cutoffs[at] as usize);
+            let cutoff = self.spec.cutoffs[at] as usize;
+            let shown = items.partition_point(|(place, _)| *place < cutoff);
             let (weight, excess) = list_weight(shown);
-            for item in &items[..shown] {
-                let row = self.gather(event_ms, ItemKey::new(item.item, label));
+            for (_, item) in &items[..shown] {
+                let row = self.gather(event_ms, ItemKey::new(*item, label));
                 row[places.weight(at)] += sign * weight;
             }
             let row = self.gather_every(event_ms, rollup, label);

@@ -28,7 +28,7 @@ impl Counting {
             by_feedback: Some(report),
             by_session: None,
         };
-        self.viewing(viewing_key(feedback.slate_key, feedback.pair), viewing);
+        self.viewing(viewing_key(feedback.slate_key, feedback.item_pair), viewing);
     }
 
     /// Feedback that reports time spent has another combination than before.
@@ -43,7 +43,7 @@ impl Counting {
             }
             return;
         }
-        let key = viewing_key(now.slate_key, now.pair);
+        let key = viewing_key(now.slate_key, now.item_pair);
         let place = (now.offset, now.number);
         let changes =
             self.viewings

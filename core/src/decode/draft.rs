@@ -15,9 +15,11 @@ mod form;
 mod mapped;
 mod metric_fields;
 mod scalars;
+mod traced;
 mod values;
 
 pub(super) use form::Form;
+pub(super) use traced::trace_values;
 
 pub use mapped::NativeEvent;
 pub(super) use metric_fields::OwnNumbers;
@@ -89,6 +91,7 @@ struct Head {
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     item: u64,
+    impression: u64,
     position: u32,
     /// As `Amounts` keeps it.
     rating: i32,
@@ -98,10 +101,20 @@ struct Shown {
 }
 
 impl Shown {
+    /// Whether it says which item, or which impression.
+    fn is_of_something(self) -> bool {
+        (self.item, self.impression) != (NONE, NONE)
+    }
+
     fn item(self) -> Item {
         let score = self.score.unwrap_or(f64::NAN);
         Item {
-            item: self.item,
+            item: if self.item == NONE {
+                self.impression
+            } else {
+                self.item
+            },
+            impression: self.impression,
             position: self.position,
             score,
             category: self.category,
@@ -111,6 +124,7 @@ impl Shown {
     fn line(self) -> Line {
         Line {
             item: self.item,
+            impression: self.impression,
             position: self.position,
             amounts: Amounts {
                 value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
@@ -147,6 +161,15 @@ impl Draft {
         self.unescaped.clear();
         self.unescaped.shrink_to(KEPT_BYTES);
         (self.place, self.kind) = (Place::default(), None);
+    }
+
+    /// Who it is of, as far as that is read: the id of joins, else the user.
+    pub fn key<'a>(&'a self, record: &'a str) -> &'a str {
+        let text = match self.head.join {
+            NONE => self.head.user_text,
+            _ => self.head.join_text,
+        };
+        text.of(record, &self.unescaped)
     }
 
     /// How many items an impression shows.
@@ -240,6 +263,7 @@ impl Draft {
             }
             Field::Type => self.read_type(reader, reading)?,
             Field::ItemId
+            | Field::ImpressionId
             | Field::Position
             | Field::Score
             | Field::Rating
@@ -305,6 +329,9 @@ impl Draft {
         match field {
             Field::ItemId if is_element => shown.item = self.read_id(reader, reading, reason)?,
             Field::ItemId => shown.item = self.read_optional_id(reader, reading, reason)?,
+            Field::ImpressionId => {
+                shown.impression = self.read_optional_id(reader, reading, reason)?;
+            }
             Field::ItemCategory => {
                 shown.category = self.read_optional_id(reader, reading, reason)?;
             }
@@ -450,17 +477,21 @@ impl Draft {
         if kind == EventKind::Sessions {
             return Ok(());
         }
-        match (self.head.has_list, self.head.shown.item) {
-            (false, NONE) if !self.head.is_refund => return self.refuse(Field::ItemId),
-            (true, NONE) => {}
+        match (self.head.has_list, self.head.shown.is_of_something()) {
+            (false, false) if !self.head.is_refund => return self.refuse(Field::ItemId),
+            (true, false) => {}
             (false, _) => self.push_shown(kind, self.head.shown),
-            (true, _) => {
+            (true, true) => {
                 self.place = Place::value(Field::Items, self.head.list_at as usize);
                 return Err(Reason::Of(Field::Items));
             }
         }
         if kind == EventKind::Impressions {
             self.finish_items();
+            let is_named = self.items.iter().any(|item| item.impression != NONE);
+            if is_named && (self.head.has_reference || self.head.held_out != NONE) {
+                return self.refuse(Field::ImpressionId); // members are compared by their items
+            }
             if let Some(policies) = &mut self.policies {
                 policies.weigh(&reading.rules.policies, &self.items, self.head.has_list);
             }

@@ -1,9 +1,10 @@
 //! The events of some records while they are read: drafts, and what became of each.
 
-use super::draft::{Draft, NativeEvent, OwnNumbers};
+use super::draft::{Draft, NativeEvent, OwnNumbers, trace_values};
 use super::mapping::{Fields, Levels, Scope};
 use super::reading::{ElementKind, Reading};
 use super::reason::Reason;
+use super::trace::Trace;
 use crate::attribution::impressions::Impression;
 
 /// Drafts whose memory is kept from one call to the next.
@@ -43,6 +44,8 @@ pub(super) struct Drafts {
     pub ends: Vec<End>,
     /// Where events are written in our own shape.
     pub native: Option<Native>,
+    /// Where it is noted how they are read.
+    pub trace: Option<Trace>,
 }
 
 /// Events in our own shape, of one record.
@@ -65,6 +68,7 @@ impl Drafts {
             shown: 0,
             ends: Vec::new(),
             native: None,
+            trace: None,
         }
     }
 
@@ -119,6 +123,10 @@ impl Drafts {
 
     /// Notes what became of it.
     pub fn end(&mut self, read: Result<ElementKind, Reason>) {
+        let kind = self.drafts[self.used - 1].kind;
+        if let Some(trace) = &mut self.trace {
+            trace.end(kind);
+        }
         self.ends.push(End {
             record: self.record,
             draft: self.used - 1,
@@ -129,6 +137,22 @@ impl Drafts {
     /// There is no such event.
     pub fn discard(&mut self) {
         self.used -= 1;
+        if let Some(trace) = &mut self.trace {
+            trace.values.clear();
+        }
+    }
+
+    /// Notes where the fields of the event stand, where that is asked for.
+    pub fn note_values(
+        &mut self,
+        mapped: (&Fields, &Levels),
+        scope: &mut Scope,
+        reading: &Reading,
+    ) {
+        let draft = &self.drafts[self.used - 1];
+        if let Some(trace) = &mut self.trace {
+            trace_values(draft, mapped, scope, reading, &mut trace.values);
+        }
     }
 
     /// Whether something became of the record that is read.

@@ -78,6 +78,8 @@ pub enum Body<'a> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
     pub item: u64,
+    /// What feedback joins it by; `hash::NONE`: the item.
+    pub impression: u64,
     /// From 1; 0: missing.
     pub position: u32,
     /// NaN: missing.
@@ -89,10 +91,23 @@ pub struct Item {
 /// What was clicked, or bought.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Line {
+    /// `hash::NONE`: that of the impression.
     pub item: u64,
+    /// The impression that it joins; `hash::NONE`: any of the item.
+    pub impression: u64,
     /// From 1; 0: missing.
     pub position: u32,
     pub amounts: Amounts,
+}
+
+impl Line {
+    /// Its item; without one its impression.
+    pub fn of(&self) -> u64 {
+        match self.item {
+            NONE => self.impression,
+            item => item,
+        }
+    }
 }
 
 /// What lines are worth together, in millionths of a currency unit.
@@ -118,6 +133,14 @@ pub(in crate::decode) const OF_RECORD: &str = "record:";
 const REFUND: u64 = 0xC2B2_AE3D_27D4_EB4F;
 
 impl Event<'_> {
+    /// Who it is of as that is written: the id of joins, else the user.
+    pub fn key(&self) -> &str {
+        match self.join {
+            NONE => self.user_id,
+            _ => self.join_id,
+        }
+    }
+
     /// Whether it is of no person.
     pub fn is_anonymous(&self) -> bool {
         match self.join {
@@ -127,8 +150,8 @@ impl Event<'_> {
     }
 
     /// What copies of it have: its id, of a conversion that of its order and, where it has no list of
-    /// lines, its item, by which rows of one order differ, and of refunds the amounts; an empty slate without an id has its
-    /// person's request; else `hash::NONE`.
+    /// lines, its item, by which rows of one order differ, and of refunds the amounts; an empty slate
+    /// without an id has its person's request; else `hash::NONE`.
     pub fn dedup_id(&self) -> u64 {
         match (&self.body, self.event_id) {
             (Body::Impressions { items: [], .. }, NONE) if self.request != NONE => {
@@ -141,7 +164,7 @@ impl Event<'_> {
             }
             (_, NONE) => NONE,
             (Body::Conversion { lines, is_list }, id) => {
-                let item = lines.first().map_or(NONE, |line| line.item);
+                let item = lines.first().map_or(NONE, Line::of);
                 let id = if *is_list { id } else { mix(id, item) };
                 match lines.first().is_some_and(|line| line.amounts.orders < 1) {
                     true => lines.iter().fold(mix(id, REFUND), |id, line| {

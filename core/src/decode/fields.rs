@@ -123,8 +123,11 @@ fields! {
     Experiment = "experiment", Event(&[Exposures]), Anything;
     /// The arm that the person is in; required.
     Arm = "arm", Event(&[Exposures]), Anything;
-    /// The item that is shown, clicked or bought; required. In sessions, only for `dwell`.
+    /// The item that is shown, clicked or bought; required without `impression_id`. In sessions, only
+    /// for `dwell`.
     ItemId = "item_id", Item(COUNTED), Id;
+    /// The shown item by an id of its own: feedback joins [by it alone](#joins-by-impression).
+    ImpressionId = "impression_id", Item(WITH_ITEMS), Id;
     /// The position of the item, from 1; from 0 with `events.positions_from = 0`.
     Position = "position", Item(SHOWN_OR_CLICKED), Integer(at(1.0), most("MAX_POSITION"));
     /// The score that the model predicted, if possible a probability.

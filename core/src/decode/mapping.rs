@@ -23,7 +23,7 @@ use super::reason::Reason;
 use crate::json::push_json;
 use crate::kafka::Record;
 use crate::kinds::{EventKind, KINDS};
-use crate::spec::records::{MappingSpec, MetaFieldSpec, ValueSettings};
+use crate::spec::records::{MappingSpec, MetaFieldSpec, RecordLimits, ValueSettings};
 pub(super) use kinds::KindRule;
 use kinds::Kinds;
 pub(super) use levels::Levels;
@@ -111,17 +111,7 @@ impl Mapping {
         drafts: &mut Drafts,
     ) {
         let mut own = std::mem::take(&mut opened.text);
-        for unfold in &self.unfold {
-            let current = if own.is_empty() { text } else { own.as_str() };
-            let max_bytes = rules.limits.max_record_bytes;
-            if unfold.take_apart(
-                current,
-                (rules.limits.max_depth, max_bytes),
-                &mut opened.spare,
-            ) {
-                std::mem::swap(&mut own, &mut opened.spare);
-            }
-        }
+        self.take_apart(text, (&mut own, &mut opened.spare), &rules.limits);
         let has_own = !own.is_empty() || !self.beside.is_empty();
         let mut found = std::mem::take(&mut opened.found);
         found.clear();
@@ -152,6 +142,42 @@ impl Mapping {
             drafts.end_record(reason);
         }
         (opened.found, opened.text, opened.has_own_text) = (found, own, has_own);
+    }
+
+    /// Writes a text with what its own texts hold in their place; nothing where they hold nothing.
+    pub fn take_apart(
+        &self,
+        text: &str,
+        (own, spare): (&mut String, &mut String),
+        limits: &RecordLimits,
+    ) {
+        for unfold in &self.unfold {
+            let current = if own.is_empty() { text } else { own.as_str() };
+            if unfold.take_apart(current, (limits.max_depth, limits.max_record_bytes), spare) {
+                std::mem::swap(own, spare);
+            }
+        }
+    }
+
+    /// A record once for each event that it holds, each time with that alone; nothing where it
+    /// cannot be read, or is one event. `text`: with its texts taken apart.
+    pub fn split(&self, text: &str, (rules, values): (&EventRules, &ValueSettings)) -> Vec<String> {
+        let mut scope = Scope {
+            text,
+            found: &mut vec![0; self.levels.values],
+            unescaped: &mut String::new(),
+            missing: &values.missing,
+            max_depth: rules.limits.max_depth,
+            timestamp_ms: 0,
+        };
+        let mut alone = Vec::new();
+        let opened = self.levels.open(&mut scope, text.len(), true);
+        if opened.is_ok() && !self.each.is_empty() {
+            let whole = (0, text.len());
+            self.levels
+                .split(&self.each, &mut scope, whole, ("", ""), &mut alone);
+        }
+        alone
     }
 
     /// `end`: where the record ends in the text, and what stands beside it begins. An error is of the
@@ -197,6 +223,9 @@ impl Mapping {
         rules: (&EventRules, &ValueSettings),
         drafts: &mut Drafts,
     ) {
+        if let Some(trace) = &mut drafts.trace {
+            trace.kind_text = self.kind.text_of(scope);
+        }
         let said = match self.kind.of(scope) {
             Ok(said) => said,
             Err((reason, place)) => {
@@ -247,10 +276,11 @@ impl Mapping {
         let read = draft
             .read_mapped(mapped, scope, &reading, is_needed)
             .and_then(|()| draft.check(&reading));
+        drafts.note_values(mapped, scope, &reading);
         if read == Err(Reason::Ignored) && element.shared.is_some() {
             return drafts.discard();
         }
-        let shown = draft.shown_items();
+        let shown = drafts.last().shown_items();
         let read = read
             .and_then(|()| drafts.show(shown))
             .and_then(|()| drafts.rewrite(mapped, element, scope, &reading));

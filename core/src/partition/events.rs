@@ -22,6 +22,8 @@ const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
 const NOBODY: u64 = 0xE703_7ED1_A0B4_28DB;
 /// Makes what events with an id of joins join by.
 const JOIN: u64 = 0xD6E8_FEB8_6659_FD93;
+/// Makes what feedback joins by that says which impression it is of.
+const BY_IMPRESSION: u64 = 0x589F_3B62_8F6A_1C4D;
 /// Makes what events of nobody join by, where one record, or one element of it, says all of them.
 const OWN_RECORD: u64 = 0x8EBC_6AF0_9C88_C6E3;
 
@@ -104,6 +106,14 @@ impl Identity {
         mix(self.apart, item)
     }
 
+    /// What an impression and its feedback join by: its id, else who joins and the item.
+    pub fn joins_by(self, impression: u64, item: u64) -> u64 {
+        match impression {
+            NONE => self.pair(item),
+            id => mix(id, BY_IMPRESSION),
+        }
+    }
+
     /// The key of the slate of a request; `NONE` without one.
     pub fn slate_key(self, request: u64) -> u64 {
         if request == NONE {
@@ -120,10 +130,14 @@ pub(super) fn order_of(event: &Event, position: i64) -> Order {
         return Order::UNKNOWN;
     };
     let who = Identity::at(event, position);
+    let first = lines.first().copied().unwrap_or_default();
     Order {
         event_ms: event.event_ms,
-        slate: who.slate_key(event.request),
-        pair: lines.first().map_or(NONE, |line| who.pair(line.item)),
+        slate: match first.impression {
+            NONE => who.slate_key(event.request),
+            _ => NONE,
+        },
+        pair: who.joins_by(first.impression, first.item),
         value_micros: worth_of(lines),
     }
 }
@@ -203,7 +217,8 @@ impl Accepted<'_> {
         for (index, item) in items.iter().enumerate() {
             let shown = ShownItem {
                 at: self.at,
-                pair: self.who.pair(item.item),
+                pair: self.who.joins_by(item.impression, item.item),
+                item_pair: self.who.pair(item.item),
                 item: ItemOf {
                     item: item.item,
                     category: category.unwrap_or(item.category),
@@ -239,7 +254,8 @@ impl Accepted<'_> {
             let mut feedback = Feedback {
                 id: 0,
                 user: self.at.user,
-                pair: self.who.pair(line.item),
+                pair: self.who.joins_by(line.impression, line.item),
+                item_pair: self.who.pair(line.of()),
                 slate_key: self.slate_key,
                 event_ms: self.at.event_ms,
                 joins_ms: self.at.event_ms,
@@ -258,13 +274,13 @@ impl Accepted<'_> {
                 epoch: 0,
             };
             if feedback.orders() < 1 {
-                self.join_as_order(&mut feedback, line.item);
+                self.join_as_order(&mut feedback, line);
             }
             attribution.note(&feedback, line.item, number);
-            let who = (feedback.user, feedback.pair);
+            let who = (feedback.user, feedback.item_pair);
             let before = counting.last_ms(who.0, who.1, true);
             attribution.give(feedback, self.event.values.get(number), counting);
-            counting.count_person(who, line.item, before, true);
+            counting.count_person(who, line.of(), before, true);
         }
     }
 
@@ -272,20 +288,21 @@ impl Accepted<'_> {
     fn refunds_order(&self, lines: &[Line]) -> bool {
         let worth_micros = worth_of(lines);
         let line = lines.first().filter(|_| worth_micros < 0);
-        let order = line.and_then(|line| self.arrival.log.order_of(self.event, line.item));
+        let order = line.and_then(|line| self.arrival.log.order_of(self.event, line.of()));
         order.is_some_and(|order| order.is_used_up_by(worth_micros))
     }
 
     /// A refund joins as its order did, or nothing where that is not known.
-    fn join_as_order(&self, refund: &mut Feedback, item: u64) {
-        let Some(order) = self.arrival.log.order_of(self.event, item) else {
+    fn join_as_order(&self, refund: &mut Feedback, line: &Line) {
+        let Some(order) = self.arrival.log.order_of(self.event, line.of()) else {
             refund.pair = mix(refund.offset as u64, NOBODY);
+            refund.item_pair = refund.pair;
             return;
         };
         refund.joins_ms = order.event_ms.min(refund.event_ms);
         refund.slate_key = order.slate;
-        if item == NONE {
-            refund.pair = order.pair;
+        if line.of() == NONE {
+            (refund.pair, refund.item_pair) = (order.pair, order.pair);
         }
     }
 

@@ -78,6 +78,7 @@ impl TableMigration {
             found.add("orders", orders.collect());
             found.add("joins_ms", found.get::<i64>("event_ms")?.to_vec());
             found.add("rating", vec![0i32; kinds.len()]);
+            found.add("item_pair", found.get::<u64>("pair")?.to_vec());
         }
         let now = |kind: i16| {
             let place = usize::try_from(kind).ok();
@@ -183,6 +184,7 @@ mod tests {
             &[
                 ("kind", ColumnValues::I16(vec![0, 1, 2, -1, -2, -3])),
                 ("event_ms", ColumnValues::I64((20..26).collect())),
+                ("pair", ColumnValues::U64((30..36).collect())),
                 ("amount_0", ColumnValues::I64((0..6).collect())),
                 ("amount_1", ColumnValues::I64((10..16).collect())),
                 (
@@ -204,12 +206,14 @@ mod tests {
             Ok([0, 0, 0, 0, 1, 0].as_slice())
         );
         assert_eq!(found.get::<i64>("joins_ms"), found.get::<i64>("event_ms"));
+        assert_eq!(found.get::<u64>("item_pair"), found.get::<u64>("pair"));
         assert_eq!(found.get::<i64>("amount_1"), Ok([NO_VALUE; 6].as_slice()));
         let met = [true, false, true, true, true, true];
         assert_eq!(found.get::<bool>("met_0"), Ok(met.as_slice()));
         assert_eq!(found.get::<bool>("met_1"), Ok([false; 6].as_slice()));
         let mut unknown = Columns(vec![("kind".to_owned(), ColumnValues::I16(vec![3]))]);
         unknown.add("event_ms", vec![0i64]);
+        unknown.add("pair", vec![0u64]);
         assert!(migration().apply(Table::Feedback, &unknown).is_err());
     }
 

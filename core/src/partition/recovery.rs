@@ -286,6 +286,7 @@ impl Partition {
                 id: stored.id,
                 user: stored.user,
                 pair: stored.pair,
+                item_pair: stored.item_pair,
                 slate_key: stored.slate,
                 event_ms: stored.event_ms,
                 joins_ms: stored.joins_ms,

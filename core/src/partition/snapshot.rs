@@ -349,6 +349,7 @@ impl Partition {
             },
             user: row.user,
             pair: row.pair,
+            item_pair: row.item_pair,
             slate: row.slate_key,
             event_ms: row.event_ms,
             joins_ms: row.joins_ms,

@@ -184,6 +184,7 @@ stored_row! {
         kind: i16,
         user: u64,
         pair: u64,
+        item_pair: u64,
         slate: u64,
         event_ms: i64,
         joins_ms: i64,

@@ -8,7 +8,7 @@ use super::names::LogDecoder;
 use crate::decode::{Body, Decoded, Decoder, Event, Reason};
 use crate::experiments::assignments::{self, ArmAssignment};
 use crate::formats::SchemaText;
-use crate::hash::{HashKey, NONE};
+use crate::hash::HashKey;
 use crate::json;
 use crate::kafka;
 use crate::kinds::{EventKind, FeedbackKind};
@@ -101,14 +101,15 @@ pub struct RecordDecoder {
     schema_of: Option<Py<PyAny>>,
 }
 
-/// Reason (None: it is an event), kind of the event, our name of the field, number of the element
-/// of a list, and the value as it is written.
-type Explained = (
+/// Reason (None: it is an event), kind of the event, the text that says it; of each value that was
+/// found our name of the field, the number of its form, its JSON, and epoch ms of a time; our name of
+/// the field that the reason is about, number of the element of a list, and the value there.
+type TracedEvent = (
     Option<&'static str>,
     Option<&'static str>,
-    String,
-    Option<u32>,
     Option<String>,
+    Vec<(String, usize, String, Option<i64>)>,
+    (String, Option<u32>, Option<String>),
 );
 
 #[pymethods]
@@ -146,9 +147,9 @@ impl RecordDecoder {
         decoded.iter().map(|(_, event)| said(py, event)).collect()
     }
 
-    /// Why a record of a log is no event: see `Decoder::explain`.
+    /// How each event of a record was read: see `Decoder::trace`.
     #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
-    fn explain(
+    fn trace(
         &mut self,
         py: Python<'_>,
         log: &str,
@@ -156,15 +157,31 @@ impl RecordDecoder {
         key: Option<&[u8]>,
         headers: Option<&[u8]>,
         timestamp_ms: i64,
-    ) -> PyResult<Explained> {
+    ) -> PyResult<Vec<TracedEvent>> {
         let source = self.ready(py, log, value)?;
         let record = record_of(value, key, headers, timestamp_ms);
-        let why = self.logs.decoder.explain(source, &record);
-        let (reason, kind) = (why.reason.map(Reason::name), why.kind.map(EventKind::name));
-        Ok((reason, kind, why.field, why.element, why.found))
+        let traced = self.logs.decoder.trace(source, &record);
+        let decoder = &self.logs.decoder;
+        let events = traced.into_iter().map(|event| {
+            let values = event.values.into_iter();
+            let values = values.map(|x| (decoder.name_of(x.field), x.form, x.json, x.ms));
+            let (reason, kind) = (event.reason.map(Reason::name), event.kind);
+            let field = event
+                .field
+                .map_or_else(String::new, |field| decoder.name_of(field));
+            (
+                reason,
+                kind.map(EventKind::name),
+                event.kind_text,
+                values.collect(),
+                (field, event.element, event.found),
+            )
+        });
+        Ok(events.collect())
     }
 
-    /// The text of a record, whatever its format; None where it has none.
+    /// The text of a record, whatever its format, with what its texts hold in their place; None where
+    /// it has none.
     fn text<'py>(
         &mut self,
         py: Python<'py>,
@@ -172,9 +189,38 @@ impl RecordDecoder {
         value: &[u8],
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let source = self.ready(py, log, Some(value))?;
-        let mut own = String::new();
-        let found = self.logs.decoder.text(source, value, &mut own);
-        Ok(found.map(|text| PyBytes::new(py, text)))
+        let found = self.logs.decoder.text(source, value);
+        Ok(found.map(|text| PyBytes::new(py, &text)))
+    }
+
+    /// A record once for each event that it holds: see `Decoder::split`.
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        log: &str,
+        value: &[u8],
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let source = self.logs.source_of(log)?;
+        let alone = self.logs.decoder.split(source, value);
+        Ok(alone
+            .iter()
+            .map(|text| PyBytes::new(py, text.as_bytes()))
+            .collect())
+    }
+
+    /// What a record is keyed by: see `Decoder::key`.
+    #[pyo3(signature = (log, value, timestamp_ms=0))]
+    fn key<'py>(
+        &mut self,
+        py: Python<'py>,
+        log: &str,
+        value: &[u8],
+        timestamp_ms: i64,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let source = self.ready(py, log, Some(value))?;
+        let record = record_of(Some(value), None, None, timestamp_ms);
+        let key = self.logs.decoder.key(source, &record);
+        Ok((!key.is_empty()).then(|| PyBytes::new(py, key.as_bytes())))
     }
 
     /// The hash of an id.
@@ -252,14 +298,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("arms", arms.collect::<Vec<_>>())?;
     found.set_item("cut", event.cut)?;
     found.set_item("join", event.join)?;
-    found.set_item(
-        "key",
-        if event.join == NONE {
-            event.user_id
-        } else {
-            event.join_id
-        },
-    )?;
+    found.set_item("key", event.key())?;
     found.set_item("is_shared", event.shared.is_some())?;
     match event.body {
         Body::Impressions {
@@ -271,6 +310,8 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         } => {
             let weights = weights.iter().map(|item| item.map(|x| x.weight.code()));
             found.set_item("weights", weights.collect::<Vec<_>>())?;
+            let named = items.iter().map(|i| i.impression);
+            found.set_item("impressions", named.collect::<Vec<_>>())?;
             let items = items.iter().map(|i| (i.item, i.position, i.score));
             found.set_item("items", items.collect::<Vec<_>>())?;
             found.set_item("is_list", is_list)?;
@@ -281,12 +322,16 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             let dwell_ms = lines.first().and_then(|line| line.amounts.dwell_ms);
             let ratings = lines.iter().map(|line| line.amounts.rating());
             found.set_item("ratings", ratings.collect::<Vec<_>>())?;
+            let named = lines.iter().map(|line| line.impression);
+            found.set_item("impressions", named.collect::<Vec<_>>())?;
             let lines = lines.iter().map(|line| (line.item, line.position));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
             found.set_item("feedback", feedback_code(kind))?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
         Body::Conversion { lines, .. } => {
+            let named = lines.iter().map(|line| line.impression);
+            found.set_item("impressions", named.collect::<Vec<_>>())?;
             let lines = lines
                 .iter()
                 .map(|line| (line.item, line.amounts.value_micros));

@@ -4,6 +4,7 @@ use numpy::IntoPyArray;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
 
 use super::Array;
 use super::records::DecodingSpec;
@@ -68,6 +69,28 @@ impl LineStamper {
         });
         let [record_ms, event_ms] = [record_ms, event_ms].map(|ms| ms.into_pyarray(py));
         (logs.into_pyarray(py), record_ms, event_ms)
+    }
+
+    /// Lines of one event each, of records that may hold several.
+    fn split<'py>(
+        &mut self,
+        py: Python<'py>,
+        lines: Vec<PyBackedBytes>,
+    ) -> Vec<Bound<'py, PyBytes>> {
+        let stamping = &mut self.stamping;
+        let alone: Vec<Vec<String>> =
+            py.detach(|| lines.iter().map(|x| stamping.split(x)).collect());
+        let made = lines
+            .iter()
+            .zip(&alone)
+            .flat_map(|(line, events)| match events.as_slice() {
+                [] | [_] => vec![PyBytes::new(py, line)],
+                events => events
+                    .iter()
+                    .map(|x| PyBytes::new(py, x.as_bytes()))
+                    .collect(),
+            });
+        made.collect()
     }
 }
 

@@ -134,6 +134,9 @@ pub struct UnfoldSpec {
     /// Without it and without pieces the text is JSON.
     #[serde(default)]
     pub decimals: Option<u32>,
+    /// Of a number with a decimal comma.
+    #[serde(default)]
+    pub comma: bool,
 }
 
 /// What is looked for in a record, or in each element of a list.
@@ -235,7 +238,7 @@ pub struct FormSpec {
     pub format: Option<String>,
     /// Of times that are numbers: the moment (epoch ms) that they count from; none: 1970.
     pub from_ms: Option<i64>,
-    /// Of other numbers: what they are multiplied by.
+    /// Of numbers: what they are multiplied by; of times to milliseconds.
     pub scale: Option<f64>,
 }
 

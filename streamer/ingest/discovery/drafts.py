@@ -27,6 +27,8 @@ class Draft:
     zone: str | None = None
     ignored: list[Value] = field(default_factory=list)
     """Values of what says the kind that are ignored beside those of the shape."""
+    experiment: Sequence[tuple[str, str]] = ()
+    """Lines of the experiment that a table without times is, each with a comment."""
     left_out: dict[tuple[str, str], str] = field(default_factory=dict)
     """(kind, field) → where it would stand, and why it is not read."""
 

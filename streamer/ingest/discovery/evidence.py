@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from streamer.ingest.discovery.items import whole
-from streamer.ingest.discovery.read_records import number_of, read_at, records_of
+from streamer.ingest.discovery.read_records import ValueRead, records_of
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.lookup import as_text
 from streamer.settings.event_fields import FIELDS, LINE_TYPES, MOMENTS
 from streamer.settings.model import Settings
-from streamer.settings.sources import Source
+from streamer.settings.source_rules import forms_of
 
-_UNITS = {"ms": (1e3, "milliseconds"), "s": (1, "seconds"), "us": (1e6, "microseconds")}
-_UNITS |= {"ns": (1e9, "nanoseconds")}
-_SHARED = ("user_id", "item_id", "request_id")
+_UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
+_SHARED = ("user_id", "item_id", "request_id", "impression_id")
 """Ids by which feedback finds its impression."""
 _FEEDBACK = ("click", "conversion")
 _LEAST_TIMES, _TAIL, _TIMES_AS_LONG, _DAY_SECONDS = 20, 0.05, 10, 86_400
@@ -63,19 +62,18 @@ class FieldEvidence:
     def lacks_offset(self, number: int) -> bool:
         """Whether a time of a source is a text that has no offset."""
         return any(
-            _may_lack_offset(form) and any(_lacks_offset(form, one) for one in found)
+            _may_lack_offset(form) and _lacks_offset(form, one.value)
             for kind in self.kinds(number)
-            for form, found in self._read(number, kind, "ts")
+            for form, one in self._moments(number, kind, "ts")
         )
 
     def outside(self, number: int) -> str:
         """How many times of a source are far from all others, and which; "" where none is."""
         seconds = [
-            at
+            one.ms / 1000
             for kind in self.kinds(number)
-            for form, found in self._read(number, kind, "ts")
-            for one in found
-            if (at := _moment(form, one)[1]) is not None
+            for _, one in self._moments(number, kind, "ts")
+            if one.ms is not None
         ]
         if len(seconds) < _LEAST_TIMES:
             return ""
@@ -107,35 +105,28 @@ class FieldEvidence:
     def _times(self, number: int, name: str, values: Mapping[str, Any]) -> str:
         units, seconds = list[str](), list[float]()
         for kind in values:
-            for form, found in self._read(number, kind, name):
-                for one in found:
-                    unit, at = _moment(form, one)
-                    if unit not in units:
-                        units.append(unit)
-                    if at is not None:
-                        seconds.append(at)
+            for form, one in self._moments(number, kind, name):
+                units.append(_how_written(form, one.value))
+                seconds += [] if one.ms is None else [one.ms / 1000]
         between = [_between(min(seconds), max(seconds))] if seconds else []
-        return ", ".join([*filter(None, [" or ".join(filter(None, units))]), *between])
+        written = " or ".join(filter(None, dict.fromkeys(units)))
+        return ", ".join([*filter(None, [written]), *between])
 
     def _values(self, number: int, kind: str, name: str) -> list[list[Any]]:
         """The values of a field of each record."""
-        return [found for _, found in self._read(number, kind, name)]
+        is_whole = self._sources[number].whole_ids and name in _SHARED
+        events = self._records.get((number, kind), ())
+        found = ([one.value for one in event.values.get(name, ())] for event in events)
+        return [[whole(as_text(x)) for x in of] if is_whole else of for of in found]
 
-    def _read(
+    def _moments(
         self, number: int, kind: str, name: str
-    ) -> Iterator[tuple[Mapping[str, Any], list[Any]]]:
-        source: Source = self._sources[number]
-        said = source.fields_of(LINE_TYPES[kind]).get(name, False)
-        is_whole = source.whole_ids and name in _SHARED
-        for record in self._records.get((number, kind), ()):
-            form, found = read_at(said, record)
-            found = [_scaled(form, one) for one in found if one not in source.missing]
-            yield form, [whole(as_text(x)) for x in found] if is_whole else found
-
-
-def _scaled(form: Mapping[str, Any], value: Any) -> Any:
-    number = number_of(value) if "scale" in form else None
-    return value if number is None else number * form["scale"]
+    ) -> Iterator[tuple[Mapping[str, Any], ValueRead]]:
+        """The times of all records, each with the form that says how it is written."""
+        forms = list(forms_of(self._sources[number].fields_of(LINE_TYPES[kind]).get(name, False)))
+        for event in self._records.get((number, kind), ()):
+            for one in event.values.get(name, ()):
+                yield forms[one.form], one
 
 
 def _counted(n: int, what: str) -> str:
@@ -193,7 +184,7 @@ def _unique(values: Mapping[str, Sequence[list[Any]]]) -> str:
 
 def _range(values: Sequence[Any]) -> str:
     """The lowest and the highest number."""
-    numbers = [one for one in map(number_of, values) if one is not None]
+    numbers = [float(one) for one in values if isinstance(one, int | float)]
     if not numbers:
         return ""
     low, high = min(numbers), max(numbers)
@@ -201,29 +192,13 @@ def _range(values: Sequence[Any]) -> str:
     return f"{low:,.{digits}f} to {high:,.{digits}f}" if low < high else f"{low:,.{digits}f}"
 
 
-def _moment(form: Mapping[str, Any], value: Any) -> tuple[str, float | None]:
-    """How a time is written, and when it is."""
+def _how_written(form: Mapping[str, Any], value: Any) -> str:
+    """How a time is written, in words; "" where its format says it."""
     if "format" in form:
-        return "", _by_format(form["format"], value)
-    number = number_of(value)
-    if number is not None:
-        per_second, name = _UNITS.get(form.get("unit", "ms"), _UNITS["ms"])
-        return name, None if "from" in form else number / per_second
-    try:
-        at = datetime.fromisoformat(value.strip())
-    except (ValueError, AttributeError):
-        return "RFC 3339", None
-    if at.tzinfo is None:
-        return "without an offset", at.replace(tzinfo=UTC).timestamp()
-    return "RFC 3339", at.timestamp()
-
-
-def _by_format(how: str, value: Any) -> float | None:
-    try:
-        at = datetime.strptime(value, how.replace("%e", "%d").replace("%F", "%Y-%m-%d"))
-    except (ValueError, TypeError):
-        return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        return ""
+    if str(value).replace(".", "", 1).isdigit():
+        return _UNITS.get(form.get("unit", "ms"), _UNITS["ms"])
+    return "without an offset" if _lacks_offset(form, value) else "RFC 3339"
 
 
 def _between(low: float, high: float) -> str:

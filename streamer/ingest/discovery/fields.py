@@ -90,6 +90,7 @@ _NAMED_APART = ("item_id", "session_id", "request_id", "user_id", "variant", "ev
 """Names that values may contradict."""
 _FOUND_APART = frozenset(
     {"type", "ts", "user_id", "event_id", "request_id", "item_id", "items", "feedback"}
+    | {"impression_id"}
 )
 """Fields that are not found by names and values alone."""
 
@@ -172,8 +173,8 @@ def find_fields(
     """Where the fields of the records of a kind (impression, …) stand. ``item``: the one that was
     chosen of ``item_fields``; by default the first of them."""
     fields, guesses = FoundFields(), guesses or Guesses()
-    if item is not None and item.list is None and item.path is not None:
-        fields.taken.add(item.path)
+    if item is not None and item.list is None:
+        fields.taken |= {path for path in (item.path, item.impression) if path is not None}
     _find_time(profile, fields)
     _find_user(profile, fields, guesses.persons)
     _find_event_id(profile, fields)
@@ -383,8 +384,16 @@ def _take_item(
     profile: Profile, item: ItemField | None, kind: str, of_kind: list[str], fields: FoundFields
 ) -> list[str]:
     """An item, or a list of them; the fields that are still to be found in the record."""
+    if item is not None and item.impression is not None:
+        fields.taken.add(item.impression)
+        fields.fields["impression_id"] = text_of(item.impression)
+        if rank(names_of(item.impression), OTHER_NAMES["impression_id"]) is None:
+            what = f"by its values {text_of(item.impression)}, {item.seen.distinct:,} values"
+            fields.doubts["impression_id"] = f"{what}: clicks have no item"
     if item is None:
         fields.doubts["item_id"] = "no field looks like the id of an item"
+    elif (item.list, item.path) == (None, None):
+        pass
     elif item.path is None:
         fields.fields["item_id"] = joined(f"{text_of(item.list or ())}[]", "")
     elif item.list is not None:
@@ -395,10 +404,6 @@ def _take_item(
         if not item.is_named:
             found = f"{text_of(item.path)}, {item.seen.distinct:,} values"
             fields.doubts["item_id"] = f"by its values {found}"
-        if item.is_impression:
-            fields.fields["request_id"] = text_of(item.path)
-            what = "the impression's, as clicks have no item: numbers by item are of impressions"
-            fields.doubts["item_id"] = f"{text_of(item.path)} is {what}"
     return of_kind
 
 

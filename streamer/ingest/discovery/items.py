@@ -22,11 +22,11 @@ class ItemField:
 
     list: Path | None
     path: Path | None
-    """None where elements are ids themselves."""
+    """None where elements are ids themselves, and where there is no item."""
     seen: Seen
     is_named: bool = True
-    is_impression: bool = False
-    """Whether it is the id of an impression, which stands for the item of feedback without one."""
+    impression: Path | None = None
+    """The id of the impression, by which feedback without an item joins."""
 
     @property
     def values(self) -> set[str]:
@@ -67,9 +67,9 @@ def shared(shown: Sequence[ItemField], other: Sequence[ItemField]) -> list[ItemF
     """An id of impressions, and that of feedback which names the impression by it: for feedback
     that says no item."""
     for one in sorted(shown, key=lambda one: -one.seen.distinct):
-        for its in other:
-            if its.values and _common(one, its) >= _MOST * len(its.values):
-                return [replace(one, is_impression=True), replace(its, is_impression=True)]
+        for own in other if one.list is None else ():
+            if own.values and _common(one, own) >= _MOST * len(own.values):
+                return [replace(of, path=None, impression=of.path) for of in (one, own)]
     return None
 
 

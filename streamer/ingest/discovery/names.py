@@ -64,6 +64,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
         *("request", "query_id", "recommendation_id", "rec_id", "slate_id", "impression_id"),
         *("search_id", "response_id", "list_id", "page_view_id", "pageview_id", "trace_id"),
     ),
+    "impression_id": ("impression_id", "impression", "imp_id", "impid", "bid_id", "bidid"),
     "event_id": ("message_id", "event_uuid", "uuid", "insert_id", "record_id", "id"),
     "session_id": ("session", "visit_id", "visit", "sid", "ga_session_id"),
     "position": ("rank", "slot", "index", "pos", "place"),

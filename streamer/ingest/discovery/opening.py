@@ -4,21 +4,33 @@ texts, and several values in one text."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from streamer._core import RecordDecoder
 from streamer.ingest.discovery.kinds import find_kinds
 from streamer.ingest.discovery.names import OTHER_NAMES, rank
-from streamer.ingest.discovery.profile import EventWithin, Profile, Seen, names_of, profile_of
-from streamer.ingest.lookup import parsed, unfolded, values_at
+from streamer.ingest.discovery.profile import (
+    EventWithin,
+    Profile,
+    Seen,
+    names_of,
+    nearly_all,
+    profile_of,
+)
+from streamer.ingest.lookup import parsed, values_at
+from streamer.ingest.record import record_decoder
+from streamer.settings.model import Settings
 from streamer.settings.paths import Each, Path, text_of
-from streamer.settings.sources import Source
+from streamer.settings.sources import COMMA, Source, SourceKind
 
 _MOST = 0.9
 _PARSED = 20
 """Texts that are parsed to see whether they hold JSON."""
+_COMMA = re.compile(r"-?\d{1,3}([. ]?\d{3})*(,\d{2})?")
 _SEPARATORS = ("|", ",", ";", " ")
 _LEAST_KINDS = 2
 """Kinds of events that elements of a list must say to be taken for events."""
@@ -32,6 +44,7 @@ class Opening:
     """The path to each event, which ends with `Each`; empty where a record is one."""
     json: tuple[str, ...] = ()
     split: Mapping[str, str] = field(default_factory=dict)
+    decimals: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def each_text(self) -> str | None:
@@ -40,7 +53,9 @@ class Opening:
 
     def events(self, record: Any) -> list[Mapping[str, Any]]:
         """The events of a record that was parsed."""
-        opened = unfolded(self._source, record)
+        opened = record
+        if self._decoder is not None:
+            opened = parsed(self._decoder.text("x", written(record)) or b"")
         found: list[Mapping[str, Any]]
         found = [each for each in values_at(opened, self.each) if isinstance(each, dict)]
         if not self.each or not isinstance(opened, dict):
@@ -49,8 +64,19 @@ class Opening:
         return [EventWithin(each, around) for each in found]
 
     @cached_property
-    def _source(self) -> Source:
-        return Source(topics=("x",), json=self.json, split=dict(self.split))
+    def _decoder(self) -> RecordDecoder | None:
+        """What takes texts apart."""
+        if not (self.json or self.split or self.decimals):
+            return None
+        source = Source(
+            topics=("x",),
+            kind=SourceKind(fixed="click"),
+            json=self.json,
+            split=dict(self.split),
+            decimals=dict(self.decimals),
+            fields={"ts": "ts", "item_id": "item_id"},
+        )
+        return record_decoder(Settings(sources=(source,)))
 
 
 def find_opening(records: Sequence[Any]) -> Opening:
@@ -64,7 +90,9 @@ def find_opening(records: Sequence[Any]) -> Opening:
         for path, seen in profile.scalars.items()
         if (by := _separator(path, seen)) is not None
     }
-    return Opening(_events_within(profile), texts, split)
+    scalars = ((text_of(path), seen) for path, seen in profile.scalars.items())
+    decimals = {at: COMMA for at, seen in scalars if at not in split and _has_comma(seen)}
+    return Opening(_events_within(profile), texts, split, decimals)
 
 
 def _events_within(profile: Profile) -> Path:
@@ -89,6 +117,12 @@ def _is_json(seen: Seen) -> bool:
     if seen.texts < seen.count or not len(texts) > _MOST * len(seen.values):
         return False
     return all(isinstance(parsed(text), dict | list) for text in texts[:_PARSED])
+
+
+def _has_comma(seen: Seen) -> bool:
+    """Whether values are numbers, some with a decimal comma."""
+    fitting = [text for text in seen.values if _COMMA.fullmatch(text)]
+    return nearly_all(len(fitting), len(seen.values)) and any("," in text for text in fitting)
 
 
 def _separator(path: Path, seen: Seen) -> str | None:

@@ -33,8 +33,10 @@ def find_preset(
     known = [(preset, recognition(preset)) for preset in PRESETS]
     known = [one for one in known if _has_values(one[1], profile)]
     for preset, by in known:
-        if by.has_kinds and any(_are_there(paths, profile) for paths in by.paths):
-            return preset, Kinds()
+        for paths in by.paths if by.has_kinds else ():
+            is_alone = len(paths) == len(scalars) or not by.is_whole
+            if is_alone and _are_there(paths, profile):
+                return preset, Kinds()
     for preset, by in known:
         for paths in () if by.has_kinds else by.paths:
             names = scalars.get(path_of(paths[0]))
@@ -171,7 +173,8 @@ def preset_of_rows(rows: Sequence[Sequence[str]]) -> Sequence[str]:
         if not columns or any(len(row) != len(columns) for row in rows):
             continue
         cells = [{n: x for n, x in zip(columns, row, strict=True) if x} for row in rows]
-        if _has_values(recognition(name), profile_of(cells)):
+        some = (profile_of(cells[:1]), profile_of(cells))  # the first row may be a header
+        if all(_has_values(recognition(name), profile) for profile in some):
             return columns
     return ()
 

@@ -13,6 +13,7 @@ from streamer.ingest.discovery.drafts import Draft
 from streamer.ingest.discovery.evidence import FieldEvidence
 from streamer.ingest.discovery.kinds import with_article
 from streamer.ingest.discovery.names import VARIANT
+from streamer.ingest.discovery.one_day import as_one_day
 from streamer.ingest.discovery.profile import Profile, Seen
 from streamer.ingest.discovery.questions import Asker, ask_arm, ask_kind, ask_zone
 from streamer.ingest.discovery.repair import corrected
@@ -40,9 +41,14 @@ class Proposal:
 
     @property
     def guesses(self) -> list[str]:
-        """Lines of the settings that are guesses, apart from an arm that nobody has."""
-        lines = [line.strip() for line in self.toml.splitlines() if "# ? " in line]
-        return [line for line in lines if not line.startswith("# ? variant: no field")]
+        """Lines of the settings that are guesses."""
+        return guesses_in(self.toml)
+
+
+def guesses_in(toml: str) -> list[str]:
+    """Lines of settings that are marked as guesses, apart from an arm that nobody has."""
+    lines = [line.strip() for line in toml.splitlines() if "# ? " in line]
+    return [line for line in lines if not line.startswith("# ? variant: no field")]
 
 
 def propose(
@@ -86,6 +92,7 @@ def _proposed(
     arms = {id(shape): read_by_preset(shape, samples) for shape in shapes}
     for draft, of in zip(drafts, _dimensions(shapes, arms), strict=True):
         draft.dimensions = of
+        as_one_day(draft)
     ask_arm(drafts, asker)
     chosen = [one for draft in drafts for one in draft.dimensions.chosen]
     is_deep = any(one.path not in ((), (one.name,)) for one in chosen)  # a source says where

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from streamer._core import RecordDecoder
 from streamer.errors import ProposalError
 from streamer.ingest.discovery.drafts import Draft, through
 from streamer.ingest.discovery.kinds import Value
-from streamer.ingest.discovery.read_records import events_of, kinds_said, read_at
+from streamer.ingest.discovery.read_records import events_read
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, no_log
 from streamer.ingest.discovery.trying import Tried, tried
-from streamer.ingest.lookup import parsed, unfolded
+from streamer.ingest.record import of_texts, record_decoder
 from streamer.settings.event_fields import ELEMENT_FIELDS, EXPOSURES, FIELDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -45,6 +46,11 @@ class Cause(NamedTuple):
     reason: str
     kind: str | None
     text: str | None
+
+    @property
+    def of_event(self) -> tuple[str | None, str]:
+        """What an event is that is refused for it, and why."""
+        return self.kind, self.reason
 
 
 _Causes = dict[Cause, list[FoundRecord]]
@@ -91,6 +97,8 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
             raise ProposalError(f"{told}; in {', '.join(draft.shape.topics)}", draft.shape.topics)
         needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
+        if said.get("impression_id"):
+            lacking = [name for name in lacking if name != "item_id"]
         if lacking and not _ignore(draft, drafts, kind, None, f"no {' and no '.join(lacking)}"):
             for name in lacking:
                 draft.left_out[kind, name] = f"missing; {_candidates(draft, kind, name)}"
@@ -146,25 +154,27 @@ def _kinds(draft: Draft, going: Sequence[Value]) -> set[str]:
 
 def _causes(settings: Settings, made: Tried) -> _Causes:
     found: _Causes = {}
-    for topic, record, reason in _events(settings, made):
-        source, value = _source(settings, topic), parsed(record.value)
-        kinds, text = list[str](), None
-        if source is not None and value is not None:
-            kinds, text = kinds_said(source, topic, record, unfolded(source, value))
-        cause = Cause(topic, reason, next(iter(kinds), None), text)
+    decoder = record_decoder(of_texts(settings))
+    for topic, record, reason in _events(settings, decoder, made):
+        cause = Cause(topic, reason, None, None)
+        for event in events_read(decoder, topic, record) if settings.reads_sources else ():
+            if event.reason == reason:
+                cause = cause._replace(kind=event.kind, text=event.text)
+                break
         found.setdefault(cause, []).append(record)
     return found
 
 
-def _events(settings: Settings, made: Tried) -> Iterator[tuple[str, FoundRecord, str]]:
+def _events(
+    settings: Settings, decoder: RecordDecoder, made: Tried
+) -> Iterator[tuple[str, FoundRecord, str]]:
     """The records that are refused; of those that hold several events a record of each of these."""
     for topic, record, reason in made.refused:
         source = _source(settings, topic)
         if source is None or source.each is None:
             yield topic, record, reason
             continue
-        events = events_of(source, parsed(record.value))
-        alone = [replace(record, value=msgspec.json.encode(event)) for event in events]
+        alone = [replace(record, value=one) for one in decoder.split(topic, record.value)]
         refused = tried(settings, [SampledTopic(topic, alone)]).refused
         yield from refused or [(topic, record, reason)]
 
@@ -187,7 +197,7 @@ def _correct(drafts: Sequence[Draft], settings: Settings, cause: Cause, causes: 
     if cause.kind is None:
         return cause.reason == "kind" and _ignore_unknown(draft, source, causes)
     return _leave_out(draft, settings, cause, causes[cause]) or _without(
-        draft, drafts, source, cause, causes[cause]
+        draft, drafts, settings, cause, causes[cause]
     )
 
 
@@ -253,7 +263,7 @@ def _unread(settings: Settings, cause: Cause, name: str) -> Settings:
 def _without(
     draft: Draft,
     drafts: Sequence[Draft],
-    source: Source,
+    settings: Settings,
     cause: Cause,
     records: Sequence[FoundRecord],
 ) -> bool:
@@ -264,9 +274,11 @@ def _without(
         draft.shape.profiles[kind].records if kind in draft.shape.profiles else 0
     )
     why = f"{len(records):,} of {whole:,} are refused as {cause.reason}"
+    decoder = record_decoder(of_texts(settings))
     for name in _required(kind) if len(records) < whole else ():
         path = _path_in_record(draft, kind, name)
-        lacks = path is not None and all(_lacks(source, cause, name, one) for one in records)
+        events = [e for one in records for e in events_read(decoder, cause.topic, one)]
+        lacks = all(name not in e.values for e in events if (e.kind, e.reason) == cause.of_event)
         if path is not None and lacks and _split(draft, cause, path, whole, len(records)):
             return True
     if len(records) >= _HALF * whole:
@@ -281,11 +293,6 @@ def _path_in_record(draft: Draft, kind: str, name: str) -> str | None:
     if len(paths) != 1 or draft.rules_of_preset:
         return None
     return text_of(tuple(0 if isinstance(step, Each) else step for step in path_of(paths[0])))
-
-
-def _lacks(source: Source, cause: Cause, name: str, record: FoundRecord) -> bool:
-    said = source.fields_of(LINE_TYPES[str(cause.kind)]).get(name, False)
-    return not read_at(said, unfolded(source, parsed(record.value)))[1]
 
 
 def _split(draft: Draft, cause: Cause, path: str, whole: int, lacking: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -152,7 +152,9 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
         if shown and own and is_other and not (item and own.values & item.values):
             chosen[at] = None
             if pair := items.shared(unnamed[shown], unnamed[at]):
-                chosen[shown], chosen[at] = pair
+                by_id, chosen[at] = pair
+                is_other = own.path != by_id.impression
+                chosen[shown] = replace(own if is_other else by_id, impression=by_id.impression)
     return {at: item for at, item in chosen.items() if item is not None}
 
 
@@ -205,7 +207,7 @@ class _Looked:
         """What topics have in common whose records are one shape."""
         kinds, opening, first = self.kinds, self.opening, self.samples[0]
         of_topic = first.topic if kinds.path is None and kinds.header is None else None
-        of_opening = (opening.each, opening.json, *opening.split.items())
+        of_opening = (opening.each, opening.json, *opening.split.items(), *opening.decimals)
         return self.preset, kinds.path, kinds.header, of_topic, first.format, of_opening
 
 
@@ -258,13 +260,14 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
     for kind, of_kind in shape.profiles.items():
         for doubt in _fill(shape, kind, of_kind, chosen.get(kind)):
             doubts.setdefault(doubt, []).append(kind)
-    by_impression = any(item.is_impression for item in chosen.values())
+    by_impression = any(item.impression for item in chosen.values())
     users = [fields.get("user_id") for fields in shape.fields.values()]
     if by_impression and None in users and any(users):
         at = next(filter(None, users))
         for fields in shape.fields.values():
             fields.pop("user_id", None)
-        doubts[f"user_id: {at} is not read: clicks have none, and would not join"] = ["impression"]
+        why = "clicks have none, and nobody would have clicked"
+        doubts[f"user_id: {at} is not read: {why}"] = ["impression"]
     shape.doubts += [f"{doubt} ({', '.join(of)})" for doubt, of in doubts.items()]
     if not shape.kinds.is_sure:
         topic = shape.topics[0]

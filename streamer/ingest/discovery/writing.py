@@ -82,7 +82,10 @@ def written(drafts: Sequence[Draft], evidence: FieldEvidence | None = None) -> s
         ]
     ours = [draft.dimensions for draft in drafts if draft.shape.is_ours]
     lines += _dimensions([draft.dimensions for draft in drafts], ours)
-    lines += _experiments([draft.dimensions for draft in drafts])
+    for draft in drafts:
+        lines += [""] * bool(draft.experiment)
+        lines += [_line(text, note) for text, note in draft.experiment]
+    lines += _experiments([draft.dimensions for draft in drafts if not draft.experiment])
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -147,6 +150,7 @@ class _Writer:
             "each": opening.each_text,
             "json": opening.json,
             "split": opening.split,
+            "decimals": opening.decimals,
         }
         yield from (f"{key} = {toml_value(value)}" for key, value in said.items() if value)
 
@@ -256,10 +260,7 @@ def _dimensions(of_shapes: Sequence[Dimensions], ours: Sequence[Dimensions]) -> 
     left = [one for one in others.values() if one.name not in chosen]
     if left:
         yield ""
-        yield comment(
-            "To split by one of these: its line under [sources.fields], and [[dimensions]] with "
-            "its name"
-        )
+        yield comment("To split by one of these: its line under [sources.fields]")
         for one in left[:_MOST_OTHERS]:
             line = f"# {one.name} = {toml_value(text_of(one.path))}"
             yield _line(line, f"{one.seen.distinct} values: {one.values}")

@@ -257,7 +257,9 @@ impl Draft {
             to.json.push_str(",\"event_id\":");
             push_json(id, &mut to.json);
         }
-        let is_nobodys = self.head.user == NONE && self.head.request == NONE;
+        let is_nobodys = self.head.user == NONE
+            && self.head.request == NONE
+            && self.head.shown.impression == NONE;
         if let Some(request) = shared.filter(|_| is_nobodys && self.head.join == NONE) {
             let id = format!("{OF_RECORD}{request}");
             to.json.push_str(",\"join_id\":");
@@ -338,7 +340,7 @@ impl Draft {
             Field::Type | Field::Items | Field::Ts | Field::StartTs | Field::EndTs => {}
             Field::Feedback | Field::Action | Field::DwellMs => {}
             Field::Position | Field::Value => {}
-            Field::ItemId if self.head.has_list => {}
+            Field::ItemId | Field::ImpressionId if self.head.has_list => {}
             Field::Arms(_) => {}
             Field::Dimension(_) if reading.record[at..].starts_with(['{', '[']) => {}
             field => {
@@ -346,7 +348,11 @@ impl Draft {
                 let is_key = match field {
                     Field::JoinId => true,
                     Field::UserId => self.head.join == NONE,
-                    Field::RequestId => self.head.join == NONE && self.head.user == NONE,
+                    Field::ImpressionId => self.head.join == NONE && self.head.user == NONE,
+                    Field::RequestId => {
+                        let is_of_nobody = self.head.join == NONE && self.head.user == NONE;
+                        is_of_nobody && self.head.shown.impression == NONE
+                    }
                     _ => false,
                 };
                 if is_key {
@@ -456,7 +462,7 @@ fn push_ids(reader: &mut Reader, record: &str, to: &mut String) {
 
 /// Where the value of a field begins: behind the quotation mark, where it is a number that is written
 /// as a text.
-fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
+pub(super) fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
     if !field.is_number() || !reading.record[at..].starts_with('"') {
         return at;
     }
@@ -468,6 +474,6 @@ fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
     }
 }
 
-fn reader_at<'a>(at: usize, reading: &Reading<'a>) -> Reader<'a> {
+pub(super) fn reader_at<'a>(at: usize, reading: &Reading<'a>) -> Reader<'a> {
     Reader::starting(reading.record, at, reading.rules.limits.max_depth)
 }

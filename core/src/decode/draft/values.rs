@@ -8,13 +8,19 @@ use crate::decode::reading::{Place, Reading};
 use crate::decode::reason::Reason;
 use crate::decode::times;
 use crate::hash::NONE;
-use crate::json::{Reader, Text};
+use crate::json::{Number, Reader, Text};
 use crate::kinds::{Action, EventKind, REFUND};
 use crate::spec::records::Unit;
 
 impl Draft {
     /// Fills it, which is empty, from an object whose fields stand at its top.
     pub fn fill(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
+        self.read_all(reading, fields)?;
+        self.check(reading)
+    }
+
+    /// Reads those of some fields that a record has.
+    pub fn read_all(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
         let record = reading.record;
         let mut reader = Reader::new(record, reading.rules.limits.max_depth);
         if reader.peek() != b'{' {
@@ -34,10 +40,10 @@ impl Draft {
                 None => reader.skip(1),
             },
         )?;
-        if !reader.is_at_end() {
-            return Err(Reason::Json);
+        match reader.is_at_end() {
+            true => Ok(()),
+            false => Err(Reason::Json),
         }
-        self.check(reading)
     }
 
     fn read_text(&mut self, reader: &mut Reader, reason: Reason) -> Result<Text, Reason> {
@@ -208,8 +214,14 @@ impl Draft {
         let at = reader.at() as u32;
         let (form, zone) = (reading.form, reading.zone());
         let exponent = form.unit.exponent();
+        let scaled = |number: Number| match form.scale {
+            Some(scale) => number
+                .double()
+                .map(|number| (number * scale).round() as i64),
+            None => number.scaled(exponent),
+        };
         let found = match (first, &form.format) {
-            (b'-' | b'0'..=b'9', None) => number(reader.number()?.scaled(exponent), at, reading),
+            (b'-' | b'0'..=b'9', None) => number(scaled(reader.number()?), at, reading),
             (b'-' | b'0'..=b'9', Some(format)) => {
                 Moment::of_text(format.epoch_ms(reader.number()?.text(), zone), at)
             }
@@ -221,7 +233,7 @@ impl Draft {
                     Some(format) => Moment::of_text(format.epoch_ms(found, zone), at),
                     None if found.bytes().all(is_digit) => {
                         let mut digits = Reader::new(found, 0);
-                        let scaled = digits.number().ok().and_then(|x| x.scaled(exponent));
+                        let scaled = digits.number().ok().and_then(scaled);
                         number(scaled.filter(|_| digits.is_at_end()), at, reading)
                     }
                     None if !matches!(form.unit, Unit::Any | Unit::Iso) => None,
@@ -274,7 +286,7 @@ impl Draft {
 
     /// Adds an element of a list.
     pub(super) fn push_element(&mut self, kind: EventKind, shown: Shown) -> Result<(), Reason> {
-        if shown.item == NONE {
+        if !shown.is_of_something() {
             self.place = Place {
                 element: self.place.element,
                 ..Place::missing(Field::ItemId)

@@ -91,6 +91,12 @@ impl Kinds {
         })
     }
 
+    /// The text that says what a record is.
+    pub fn text_of(&self, scope: &mut Scope) -> Option<String> {
+        let (_, at) = scope.first(&self.by)?;
+        scope.text_at(at).ok().map(str::to_owned)
+    }
+
     /// The rules that a record, or an element of one, meets.
     ///
     /// # Errors

@@ -108,6 +108,39 @@ impl Levels {
         });
         walked.map(|_| ())
     }
+
+    /// Appends a text that begins and ends at two places once for each element of the last of some
+    /// levels, each time with that alone, between what stands before and behind it.
+    pub fn split(
+        &self,
+        levels: &[usize],
+        scope: &mut Scope,
+        (start, end): (usize, usize),
+        (before, behind): (&str, &str),
+        to: &mut Vec<String>,
+    ) {
+        let Some((level, inner)) = levels.split_first() else {
+            return to.push(format!("{before}{}{behind}", &scope.text[start..end]));
+        };
+        let Some(list) = self.list_at(*level, scope) else {
+            return;
+        };
+        let end_of = |scope: &Scope, at| {
+            let mut reader = scope.reader_at(at);
+            reader.skip(0).map(|()| reader.at())
+        };
+        let Ok(list_end) = end_of(scope, list) else {
+            return;
+        };
+        let before = format!("{before}{}[", &scope.text[start..list]);
+        let behind = format!("]{}{behind}", &scope.text[list_end..end]);
+        let walked = self.walk(&[*level], scope, &mut |scope, at| {
+            let end = end_of(scope, at)?;
+            self.split(inner, scope, (at, end), (&before, &behind), to);
+            Ok(())
+        });
+        debug_assert!(walked.is_ok(), "the record was opened before");
+    }
 }
 
 impl Level {

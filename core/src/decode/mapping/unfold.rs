@@ -14,6 +14,7 @@ pub(super) struct Unfold {
     paths: Paths,
     split: Vec<String>,
     decimals: Option<u32>,
+    comma: bool,
 }
 
 impl Unfold {
@@ -22,6 +23,7 @@ impl Unfold {
             paths: Paths::new(std::slice::from_ref(&spec.path)),
             split: spec.split.clone(),
             decimals: spec.decimals,
+            comma: spec.comma,
         }
     }
 
@@ -58,8 +60,9 @@ impl Unfold {
         to.push_str(&record[..start]);
         if !self.split.is_empty() {
             push_pieces(text, &self.split, to);
-        } else if let Some(decimals) = self.decimals {
-            let Some(number) = decimal(text, decimals) else {
+        } else if self.comma || self.decimals.is_some() {
+            let decimals = self.decimals.map(|digits| decimal(text, digits));
+            let Some(number) = decimals.unwrap_or_else(|| with_point(text)) else {
                 to.clear();
                 return false;
             };
@@ -98,6 +101,30 @@ fn decimal(text: &str, decimals: u32) -> Option<String> {
     Some(format!("{minus}{before}{point}{behind}"))
 }
 
+/// The number that a text with a decimal comma stands for, whose thousands may be apart.
+fn with_point(text: &str) -> Option<String> {
+    let text = text.trim();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once(',').unwrap_or((digits, "0"));
+    let groups: Vec<&str> = whole
+        .split(['.', ' ', '\'', '\u{a0}', '\u{202f}'])
+        .collect();
+    let are_thousands = groups.len() == 1
+        || (groups[0].len() <= 3 && groups[1..].iter().all(|group| group.len() == 3));
+    let mut parts = groups.iter().chain([&fraction]);
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|x| x.is_ascii_digit());
+    if !are_thousands || !parts.all(|part| is_digits(part)) {
+        return None;
+    }
+    let minus = if digits.len() < text.len() { "-" } else { "" };
+    let whole = groups.concat();
+    let whole = whole.trim_start_matches('0');
+    Some(format!(
+        "{minus}{}.{fraction}",
+        if whole.is_empty() { "0" } else { whole }
+    ))
+}
+
 /// Whether a text is a JSON object or list.
 fn is_json(text: &str, max_depth: usize) -> bool {
     let mut reader = Reader::new(text, max_depth);
@@ -132,6 +159,7 @@ mod tests {
             path: serde_json::from_str(path).unwrap(),
             split: split.iter().map(|by| (*by).to_owned()).collect(),
             decimals: None,
+            comma: false,
         };
         let mut to = String::new();
         let is_written = Unfold::new(&spec).take_apart(record, (8, 100), &mut to);
@@ -169,6 +197,25 @@ mod tests {
         }
         for text in ["", "DmI", "36.82", "AAAAAAAAAAAAAAAAAAAAAAAAAAA="] {
             assert_eq!(decimal(text, 2), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_decimal_comma_is_a_point() {
+        for (text, expected) in [
+            ("12,50", Some("12.50")),
+            ("-1.234.567,8", Some("-1234567.8")),
+            ("1 234", Some("1234.0")),
+            ("007,5", Some("7.5")),
+            ("0,5", Some("0.5")),
+            ("12.5", None),
+            ("1234.567,8", None),
+            ("1,2,3", None),
+            ("12,", None),
+            (",5", None),
+            ("free", None),
+        ] {
+            assert_eq!(with_point(text).as_deref(), expected, "{text}");
         }
     }
 

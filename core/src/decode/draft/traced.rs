@@ -1,0 +1,75 @@
+//! What stands where the fields of an event are looked for.
+
+use super::Draft;
+use super::mapped::{number_at, reader_at};
+use crate::decode::fields::Field;
+use crate::decode::mapping::{Fields, Levels, MappedField, Scope};
+use crate::decode::reading::Reading;
+use crate::decode::trace::TracedValue;
+
+/// Notes the values of all fields of an event that was read, valid or not.
+pub fn trace_values(
+    draft: &Draft,
+    (fields, levels): (&Fields, &Levels),
+    scope: &mut Scope,
+    reading: &Reading,
+    to: &mut Vec<TracedValue>,
+) {
+    let values = |fields: &[MappedField], scope: &Scope, to: &mut Vec<TracedValue>| {
+        to.extend(
+            fields
+                .iter()
+                .filter_map(|x| traced(draft, x, scope, reading)),
+        );
+    };
+    values(&fields.fields, scope, to);
+    let mut lists = fields.lists.iter();
+    if let Some(list) = lists.find(|x| levels.list_at(x.levels[0], scope).is_some()) {
+        let walked = levels.walk(&list.levels, scope, &mut |scope, _| {
+            values(&list.fields, scope, to);
+            Ok(())
+        });
+        _ = walked; // what cannot be read is refused, and said
+    }
+}
+
+fn traced(
+    draft: &Draft,
+    wanted: &MappedField,
+    scope: &Scope,
+    reading: &Reading,
+) -> Option<TracedValue> {
+    let (form, at) = scope.first(&wanted.values)?;
+    let field = wanted.field;
+    let number = |at| {
+        let mut reader = reader_at(number_at(field, at, reading), reading);
+        let number = reader.number().ok().filter(|_| field.is_number());
+        number.and_then(|number| number.double())
+    };
+    let times = match scope.first(&wanted.times) {
+        Some((_, at)) => number(at)?,
+        None if wanted.times.is_empty() => 1.0,
+        None => return None,
+    };
+    let scale = wanted.form(form).scale.unwrap_or(1.0);
+    let moment = match field {
+        Field::Ts => draft.head.ts,
+        Field::StartTs => draft.head.start,
+        Field::EndTs => draft.head.end,
+        _ => None,
+    };
+    let json = match number(at) {
+        Some(number) => format!("{:?}", number * times * scale),
+        None => {
+            let mut reader = reader_at(at, reading);
+            reader.skip(1).ok()?;
+            reading.record[at..reader.at()].trim().to_owned()
+        }
+    };
+    Some(TracedValue {
+        field,
+        form,
+        json,
+        ms: moment.map(|moment| moment.ms),
+    })
+}
