@@ -27,7 +27,7 @@ _REMOVED = ("user_items", "user_exposures", "user_days", "user_pending")
 _FORGOTTEN = {
     "impressions": (("user",), ("user", "pair", "slate")),
     "retained": (("user",), ("user", "pair", "slate")),
-    "feedback": (("user",), ("user", "pair", "item_pair", "slate")),
+    "feedback": (("user",), ("user", "item_pair", "slate")),
     "sessions": (("user",), ("user", "key")),
     "viewings": (("click_user", "session_user"), ("click_user", "session_user", "key")),
 }
@@ -44,7 +44,7 @@ class Erasure:
         self.ids, self._dimensions = ids, dimensions
         self._people = _array({person for one in ids for person in people_of(one)})
         self._secret = np.uint64(secrets.randbits(64) | 1)
-        self._slates = _array(())
+        self._slates = self._pairs = _array(())
         self._codes: dict[str, list[int]] = {}
 
     def texts(self, texts: Texts) -> Texts:
@@ -84,10 +84,22 @@ class Erasure:
         theirs = np.zeros(len(columns[whose_columns[0]]), np.bool_)
         for column in whose_columns:
             theirs |= np.isin(columns[column].view(np.uint64), self._people)
+        found = self._forget(columns, forgotten, theirs)
+        if name == "feedback":
+            return self._forget(found, ("pair",), self._joins(columns, theirs))
         if "slate" in forgotten:
-            slates = columns["slate"].view(np.uint64)[theirs]
+            slates, pairs = (columns[of].view(np.uint64)[theirs] for of in ("slate", "pair"))
             self._slates = np.union1d(self._slates, slates[slates != 0])
-        return self._forget(columns, forgotten, theirs)
+            self._pairs = np.union1d(self._pairs, pairs)
+        return found
+
+    def _joins(self, feedback: Columns, theirs: Bools) -> Bools:
+        """Feedback of which ``pair`` is forgotten: it is of them, or has the id of an impression of
+        theirs; by the id of another's impression it goes on to join that."""
+        pair = feedback["pair"].view(np.uint64)
+        is_of_item = pair == feedback.get("item_pair", feedback["pair"]).view(np.uint64)
+        found: Bools = theirs & is_of_item | np.isin(pair, self._pairs)
+        return found
 
     def _other(self, column: str, codes: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         gone = np.isin(codes, self._codes.get(column, []))

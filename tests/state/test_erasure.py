@@ -78,7 +78,10 @@ def events(identity: str = "user_id") -> list[bytes]:
             found.append({**common, "type": "impression", **of})
         if dice.random() < 0.7:
             on = {"item_id": shown[0], **named[0]} if n % 2 else named[0] or {"item_id": shown[0]}
-            click = {**common, "type": "click", **on, "ts": ms + 900}
+            by = (
+                dice.choice(PEOPLE) if n % 3 == 0 else who
+            )  # an impression may be clicked by anybody
+            click = {**common, identity: by, "account": by, "type": "click", **on, "ts": ms + 900}
             found.append({**click, "dwell_ms": 4000} if dice.random() < 0.5 else click)
         if dice.random() < 0.3:
             found.append({**common, "type": "conversion", "item_id": shown[0], "ts": ms + 2000})
@@ -189,13 +192,39 @@ def test_all_else_stays_and_counting_goes_on() -> None:
             assert units(second, name) == units(first, name) - 1 == len(PEOPLE) - 1
         feed(first, later)
         feed(second, later)
-        expected, found = readings_of(first), readings_of(second)
-        differ = {name for name in expected if found.get(name) != expected[name]}
-        of_people = ("user", "experiment")
-        assert all(any(word in name for word in of_people) for name in differ), differ
-        assert len(expected) - len(differ) > 50
+        assert require_same(readings_of(first), readings_of(second)) > 50
 
     asyncio.run(erase())
+
+
+@pytest.mark.parametrize("shown_to", [PEOPLE[0], ERASED])
+def test_a_click_by_impression_stays_with_the_slate_of_another(shown_to: str) -> None:
+    made, clicked_by = settings(), ERASED if shown_to != ERASED else PEOPLE[0]
+    of_slate = {"user_id": shown_to, "request_id": "r", "variant": "A", "ts": T0}
+    shown = [{**of_slate, "item_id": f"{n}", "impression_id": f"i{n}"} for n in range(4)]
+    before = [{**each, "type": "impression", "position": n} for n, each in enumerate(shown, 1)]
+    before.append({"user_id": clicked_by, "impression_id": "i1", "type": "click", "ts": T0 + 1000})
+    after = {"user_id": PEOPLE[5], "impression_id": "i3", "type": "click", "ts": T0 + 2000}
+
+    async def erase() -> None:
+        first = Replay(made)
+        feed(first, [json.dumps(event).encode() for event in before])
+        store = await first.store()
+        await store.erase(hash_of(FIXED_KEY, ERASED), 0)
+        second = await Replay.of_store(made, store)
+        for replay in (first, second):
+            feed(replay, [json.dumps(after).encode()] if shown_to != ERASED else [])
+        assert require_same(readings_of(first), readings_of(second)) > 10
+
+    asyncio.run(erase())
+
+
+def require_same(expected: dict[str, float], found: dict[str, float]) -> int:
+    """All is counted alike, but for people; returns how many readings are equal."""
+    differ = {name for name in expected if found.get(name) != expected[name]}
+    of_people = ("user", "experiment", "positive_rate")
+    assert all(any(word in name for word in of_people) for name in differ), differ
+    return len(expected) - len(differ)
 
 
 def people(replay: Replay) -> int:
