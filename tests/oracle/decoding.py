@@ -81,7 +81,8 @@ def decode_all(
         return [reason]
     found: list[list[Event] | BrokenError] = []
     for kind in said:
-        has_item = value.get("items") or value.get("item_id") not in (None, "")
+        names = ("item_id", "impression_id")
+        has_item = value.get("items") or any(value.get(n) not in (None, "") for n in names)
         if len(said) > 1 and kind != "impressions" and not has_item:
             continue
         liked = {"feedback": "like"} if str(value["click"]) == "2" and kind == "clicks" else {}

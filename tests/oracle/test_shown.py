@@ -203,6 +203,24 @@ def test_without_an_item_only_the_impression_is_missed() -> None:
     assert said == [["item_id"], ["ignored"]]
 
 
+def test_feedback_that_names_only_its_impression_counts_beside_it() -> None:
+    decoder = record_decoder(mapped("defaults", SOLD))
+    raw = shown(click="sold", item_id=None, impression_id="m")
+    read = [event for event in decoder.decode_all(SOLD, raw) if not isinstance(event, str)]
+    assert [event["kind"] for event in read] == ["impressions", "clicks", "conversions"]
+    assert {tuple(event["impressions"]) for event in read} == {(decoder.hash("m"),)}
+
+
+def test_the_id_of_a_whole_slate_is_none_of_its_impressions() -> None:
+    fields = {"item_id": ["items[].id", "item_id"], "impression_id": "slate"}
+    source = {"topics": ["web"], "kind": {"fixed": "impression"}}
+    settings = parse({"sources": [{**source, "fields": {"ts": "ts", "user_id": "u", **fields}}]})
+    raw = json.dumps({"ts": 1_700_000_000_000, "u": "u", "slate": "s", "items": [{"id": 1}]})
+    (slate,) = record_decoder(settings).decode_all("web", raw.encode())
+    assert not isinstance(slate, str)
+    assert (len(slate["items"]), slate["impressions"]) == (1, [0])
+
+
 def test_without_items_only_the_empty_slate_counts() -> None:
     decoder = record_decoder(mapped("defaults", SOLD))
     empty: dict[str, Any] = {"item_id": None, "items": []}

@@ -107,7 +107,7 @@ impl Draft {
             if !wanted.times.is_empty() {
                 let value = self.product(wanted, scope, reading)?;
                 self.head.shown.value = value.or(self.head.shown.value);
-            } else if wanted.field == Field::ItemId && list.is_some() {
+            } else if says_item(wanted.field) && list.is_some() {
                 continue;
             } else if wanted.field != Field::Value || self.head.shown.value.is_none() {
                 self.read_wanted(wanted, scope, reading)?;
@@ -340,7 +340,7 @@ impl Draft {
             Field::Type | Field::Items | Field::Ts | Field::StartTs | Field::EndTs => {}
             Field::Feedback | Field::Action | Field::DwellMs => {}
             Field::Position | Field::Value => {}
-            Field::ItemId | Field::ImpressionId if self.head.has_list => {}
+            field if says_item(field) && self.head.has_list => {}
             Field::Arms(_) => {}
             Field::Dimension(_) if reading.record[at..].starts_with(['{', '[']) => {}
             field => {
@@ -415,7 +415,12 @@ impl Draft {
     }
 }
 
-/// Whether an event has an item, or one at least in its list.
+/// Whether a field says which item an event is of, as its list does where it has one.
+fn says_item(field: Field) -> bool {
+    matches!(field, Field::ItemId | Field::ImpressionId)
+}
+
+/// Whether an event has an item, or an impression; or one at least in its list.
 fn has_item(
     fields: &Fields,
     levels: &Levels,
@@ -423,7 +428,7 @@ fn has_item(
     scope: &mut Scope,
 ) -> Result<bool, Reason> {
     let Some(list) = list else {
-        let mut items = fields.fields.iter().filter(|x| x.field == Field::ItemId);
+        let mut items = fields.fields.iter().filter(|x| says_item(x.field));
         return Ok(items.any(|wanted| scope.first(&wanted.values).is_some()));
     };
     let mut has_some = false;
