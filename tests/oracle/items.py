@@ -252,12 +252,11 @@ class ItemReadings:
         for k in self.settings.metrics.k:
             cosines = [
                 cosine(
-                    [one.item_id in some for some in reacted],
-                    [other.item_id in some for some in reacted],
+                    [one in some for some in reacted],
+                    [other in some for some in reacted],
                 )
                 for members in slates
-                for one, other in combinations(members[:k], 2)
-                if one.item_id != other.item_id
+                for one, other in combinations({member.item_id for member in members[:k]}, 2)
             ]
             if cosines:
                 of_k = {"k": str(k), "window": span.label, **labels}

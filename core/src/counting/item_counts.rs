@@ -239,10 +239,10 @@ impl ItemCounts {
 
     /// A list is shown as it is now, or is not any more.
     pub fn listed(&mut self, dimensions: &Dimensions, at: UserAt, sign: i64, items: &[ItemOf]) {
+        let items = &self.first_places(items);
         if self.spec.has_pairs {
             self.pairs_listed(at.event_ms, sign, items);
         }
-        let items = &self.first_places(items);
         for rollup in 0..self.labels.rollups() {
             let label = self.labels.of_rollup(dimensions, at.combination, rollup);
             self.listed_under(at.event_ms, rollup, label, sign, items);
@@ -261,12 +261,11 @@ impl ItemCounts {
             .collect()
     }
 
-    fn pairs_listed(&mut self, event_ms: i64, sign: i64, items: &[ItemOf]) {
-        let longest = self.spec.cutoffs.last().map_or(0, |k| *k as usize);
-        let shown = (0..longest).zip(items).map(|(at, item)| (at, item.item));
-        let shown: Vec<_> = shown.filter(|(_, item)| self.has_pairs_of(*item)).collect();
+    fn pairs_listed(&mut self, event_ms: i64, sign: i64, items: &[(usize, u64)]) {
+        let shown = items.iter().filter(|(_, item)| self.has_pairs_of(*item));
+        let shown: Vec<_> = shown.collect();
         for (at, (second, item)) in shown.iter().enumerate() {
-            for (_, other) in shown[..at].iter().filter(|(_, other)| other != item) {
+            for (_, other) in &shown[..at] {
                 let places = self.places;
                 let reached = self
                     .spec
