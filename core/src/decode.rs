@@ -445,8 +445,13 @@ impl Decoder {
         let mut traced = self.drafts.trace.take().unwrap_or_default().events;
         let text = self.opened[0].text_of(self.sources[source].text_here(record));
         for (event, end) in traced.iter_mut().zip(&self.drafts.ends) {
-            let place = self.drafts.get(end.draft).place;
+            let draft = self.drafts.get(end.draft);
+            let place = draft.place;
             (event.reason, event.field) = (end.read.err(), place.field);
+            event.kind = match &self.sources[source].layout {
+                Layout::Flat(flat) => Some(flat.kind),
+                Layout::Mapped(_) => draft.kind,
+            };
             event.element = place.element.checked_sub(1);
             let at = place.at as usize;
             let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);

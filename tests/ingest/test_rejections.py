@@ -83,6 +83,10 @@ def test_a_refusal_names_the_field_what_it_held_and_what_is_expected(
     assert expected in refusal.expected
 
 
+def test_a_record_of_another_topic_is_told_the_type_of_its_own() -> None:
+    assert explained("clicks", type="impression").expected == "click"
+
+
 @pytest.mark.parametrize(
     ("raw", "reason", "found", "expected"),
     [

@@ -123,9 +123,8 @@ impl Drafts {
 
     /// Notes what became of it.
     pub fn end(&mut self, read: Result<ElementKind, Reason>) {
-        let kind = self.drafts[self.used - 1].kind;
         if let Some(trace) = &mut self.trace {
-            trace.end(kind);
+            trace.end();
         }
         self.ends.push(End {
             record: self.record,

@@ -43,9 +43,8 @@ pub(super) struct Trace {
 
 impl Trace {
     /// Something became of the event that is read.
-    pub fn end(&mut self, kind: Option<EventKind>) {
+    pub fn end(&mut self) {
         self.events.push(Traced {
-            kind,
             kind_text: self.kind_text.clone(),
             values: std::mem::take(&mut self.values),
             ..Traced::default()
