@@ -25,7 +25,8 @@ MAX_ID_BYTES = 512
 """Length of user, item, request, session and event ids, in bytes of UTF-8."""
 MAX_LABEL_CHARS = 128
 """Length of a dimension value, which becomes a Prometheus label: longer ones are cut."""
-LABEL_PATTERN = r"^[A-Za-z0-9_.:\-]{1,64}\Z"
+MAX_NAME_CHARS = 64
+LABEL_PATTERN = rf"^[A-Za-z0-9_.:\-]{{1,{MAX_NAME_CHARS}}}\Z"
 """Alphabet of names in the settings that are shown as labels."""
 RESERVED_LABELS = frozenset({"all", "other"})
 """Dimension values with a meaning of their own: the rollup and the values beyond the bound."""

@@ -301,6 +301,14 @@ NO_LOGS: dict[str, list[Sequence[Any]]] = {
         ("userid", "age", "retained"),
         *((n + 100, n % 70, n % 3 == 0) for n in range(90)),
     ],
+    "one row for each userid without a time": [
+        ("userid", "version", "country"),
+        *((n + 100, "ab"[n % 2], ("de", "fr", "it")[n % 3]) for n in range(90)),
+    ],
+    "one row for each id": [
+        ("id", "user_id", "group", "opened_mail"),
+        *((n + 100, n % 30, ("red", "blue")[n % 2], n % 5 == 0) for n in range(90)),
+    ],
 }
 
 
@@ -311,19 +319,20 @@ def test_tables_that_are_no_logs_are_told_as_what_they_are(what: str, tmp_path: 
     assert what in told.value.toml
 
 
+@pytest.mark.parametrize("name", ["cats", "cats" * 17])
 def test_one_row_a_person_and_arm_is_an_experiment_of_one_day(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [
         (n + 100, ("gate_30", "gate_40")[n % 2], n % 7, n % 5 == 0 or n % 4 == 1)
         for n in range(2000)
     ]
     table = [("userid", "version", "rounds", "retained"), *rows]
-    path, out = table_of(tmp_path / "cats.csv", table), tmp_path / "s.toml"
+    path, out = table_of(tmp_path / f"{name}.csv", table), tmp_path / "s.toml"
     assert main(["init", str(path), "--out", str(out)]) == 0
     text = out.read_text()
     assert "# ? ts: there is no time: the rows are an experiment of one day, 2000-01-01" in text
-    assert main(["readout", "cats", "--file", str(path), "-c", str(out), "--json"]) == 0
+    assert main(["readout", name[:64], "--file", str(path), "-c", str(out), "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
     arms = made["users"]
     assert arms == {"gate_30": 1000, "gate_40": 1000}

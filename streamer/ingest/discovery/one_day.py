@@ -10,7 +10,9 @@ from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.profile import Profile, Seen, nearly_all
 from streamer.ingest.discovery.shapes import is_id
+from streamer.ingest.discovery.writing import toml_value
 from streamer.settings.experiments import ExperimentDefaults
+from streamer.settings.limits import MAX_NAME_CHARS
 from streamer.settings.paths import Path, text_of
 from streamer.settings.sources import FieldSource
 
@@ -26,23 +28,19 @@ def _experiment(
     """The lines of an experiment, each with what is not sure about it. ``arms``: arm → its rows,
     the control first."""
     yield "[[experiments]]", ""
-    yield f"name = {_text(name)}", ""
-    yield f"dimension = {_text(VARIANT)}", ""
+    yield f"name = {toml_value(name)}", ""
+    yield f"dimension = {toml_value(VARIANT)}", ""
     control = next(iter(arms))
     is_usual = control in ExperimentDefaults().controls
-    yield f"control = {_text(control)}", "" if is_usual else "? the first in the alphabet"
-    shares = ", ".join(f"{_text(arm)} = 1" for arm in arms)
+    yield f"control = {toml_value(control)}", "" if is_usual else "? the first in the alphabet"
     rows = ", ".join(f"{n:,}" for n in arms.values())
-    yield f"split = {{ {shares} }}", f"? the planned shares; looked at were {rows} rows"
+    shares = toml_value(dict.fromkeys(arms, 1))
+    yield f"split = {shares}", f"? the planned shares; looked at were {rows} rows"
     yield f"start = {_DAY}", "one day, as the table has no time"
     yield f"end = {_DAY}", ""
     yield "min_days = 1", ""
     yield "whole_weeks = false", ""
-    yield f"metrics = [{', '.join(f'{{ name = {_text(metric)} }}' for metric in metrics)}]", ""
-
-
-def _text(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    yield f"metrics = {toml_value([{'name': metric} for metric in metrics])}", ""
 
 
 def as_one_day(draft: Draft) -> None:
@@ -64,6 +62,8 @@ def as_one_day(draft: Draft) -> None:
         "user_id": text_of(people),
         "item_id": {"constant": _ITEM},
     }
+    if not flags and not numbers:
+        return
     kinds = ["impression", *(["click"] if flags else []), *(["conversion"] if numbers else [])]
     shape.kinds = Kinds(fixed=tuple(kind for kind in kinds if kind != "click"))
     if flags:
@@ -87,7 +87,7 @@ def as_one_day(draft: Draft) -> None:
     controls = ExperimentDefaults().controls
     arms = sorted(arm.seen.values, key=lambda text: (text not in controls, text))
     rows = {text: arm.seen.values[text] for text in arms}
-    draft.experiment = list(_experiment(shape.topics[0], rows, metrics))
+    draft.experiment = list(_experiment(shape.topics[0][:MAX_NAME_CHARS], rows, metrics))
 
 
 def _found(draft: Draft) -> tuple[Profile, Path, ProposedDimension] | None:
@@ -97,7 +97,8 @@ def _found(draft: Draft) -> tuple[Profile, Path, ProposedDimension] | None:
     if profile is None or shape.preset or shape.is_ours or shape.kinds.is_sure:
         return None
     scalars = profile.scalars
-    people = next((p for p, s in scalars.items() if is_id(p) and _is_unique(s, profile)), None)
+    ids = [path for path, seen in scalars.items() if is_id(path) and not _is_label(seen)]
+    people = ids[0] if ids and all(_is_unique(scalars[path], profile) for path in ids) else None
     has_time = any(seen.unit is not None for path, seen in scalars.items() if path != people)
     arms = [one for one in (*draft.dimensions.chosen, *draft.dimensions.arms) if one.path != people]
     arms = [one for one in arms if one.name == VARIANT] or [
@@ -119,6 +120,10 @@ def _is_arm(seen: Seen) -> bool:
     is_text = seen.texts == seen.count and not seen.is_numeric
     is_often = seen.count >= _LEAST_OF_ARM * seen.distinct
     return is_text and is_often and 2 <= seen.distinct <= _MOST_ARMS
+
+
+def _is_label(seen: Seen) -> bool:
+    return not seen.is_id or _is_arm(seen) or _is_flag(seen)
 
 
 def _is_flag(seen: Seen) -> bool:
