@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streamer.ingest.discovery.kinds import Kinds
 from streamer.ingest.discovery.opening import find_opening
 from streamer.ingest.discovery.presets import find_preset
 from streamer.ingest.discovery.profile import profile_of
@@ -67,6 +68,21 @@ def test_shapes_have_the_presets_of_their_products(tmp_path: Path) -> None:
         lambda name: has_the_preset_of_its_product(name, tmp_path / name),
         at_least=sized(8, 40),
     )
+
+
+def test_notices_are_of_a_preset_by_the_field_that_names_them() -> None:
+    names = ("impression", "click", "tap") * 10
+    rows = [{"auction_id": f"r{n}", "bid_id": f"b{n}", "imp_id": "1"} for n in range(len(names))]
+
+    def found(field: str) -> tuple[str, Kinds] | None:
+        named = [{**row, field: name} for row, name in zip(rows, names, strict=True)]
+        return find_preset(profile_of(named), {}, "events")
+
+    assert found("action") is None
+    preset = found("event")
+    assert preset is not None
+    assert preset[0] == "openrtb"
+    assert {value.text: value.kind for value in preset[1].values}["tap"] == "click"
 
 
 @pytest.mark.parametrize(
