@@ -229,10 +229,10 @@ class StoredExperiment:
         return day if day >= self.trial.days.start else None
 
     def read_whole(self) -> StoredExperiment:
-        """It, of files that were read to their end: the last day is over once it has begun."""
+        """It, of files that were read to their end: an experiment of one day has all of it."""
         end_ms = self.trial.days.stop * DAY_MS
-        is_last = self.experiment.end is not None and self.stream_ms >= end_ms - DAY_MS
-        return replace(self, stream_ms=max(self.stream_ms, end_ms)) if is_last else self
+        is_whole = len(self.trial.days) == 1 and self.stream_ms >= end_ms - DAY_MS
+        return replace(self, stream_ms=max(self.stream_ms, end_ms)) if is_whole else self
 
     @property
     def users(self) -> int:
