@@ -172,11 +172,14 @@ def test_check_says_what_partitions_may_take() -> None:
     small = parse({"limits": SMALL})
     assert sum(partition_bytes(small).values()) < 3_000_000
     finding = memory_finding(small, 4)
-    assert (finding.level, "4 of 4 partitions fit into" in finding.what) == (OK, True)
+    assert (finding.level, "enough for 4 of 4 partitions" in finding.what) == (OK, True)
     assert memory_finding(small, None).level == OK
     assert memory_finding(small, 10**6).level == WARN
     tight = parse({"limits": {"worker_memory_mb": 1000}})
-    for partitions, said in ((4, "0 of 4 partitions fit into"), (None, "0 of 1 partitions fit")):
+    for partitions, said in (
+        (4, "enough for 0 of 4 partitions"),
+        (None, "enough for 0 of 1 partition"),
+    ):
         finding = memory_finding(tight, partitions)
         assert (finding.level, said in finding.what) == (WARN, True)
         assert "open_impressions 3." in finding.what
