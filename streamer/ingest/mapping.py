@@ -323,8 +323,8 @@ def path_said(source: Source, kind: str, name: str) -> str | None:
     return next(paths_of(said), None)
 
 
-_UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
-_UNITS |= {"min": "minutes", "h": "hours", "d": "days"}
+UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
+UNITS |= {"min": "minutes", "h": "hours", "d": "days"}
 
 
 def how_written(source: Source, kind: str, name: str) -> str | None:
@@ -341,10 +341,10 @@ def how_written(source: Source, kind: str, name: str) -> str | None:
         return f"a time like {form['format']}, as format says"
     unit = form.get("unit")
     if "from" in form:
-        return f"{_UNITS.get(str(unit), 'milliseconds')} from {form['from']} on, as from says"
+        return f"{UNITS.get(str(unit), 'milliseconds')} from {form['from']} on, as from says"
     if unit == "iso":
         return 'RFC 3339 text, as unit = "iso" says'
-    return None if unit is None else f'epoch {_UNITS[unit]}, as unit = "{unit}" says'
+    return None if unit is None else f'epoch {UNITS[unit]}, as unit = "{unit}" says'
 
 
 def _own_name(settings: Settings, name: str) -> str:

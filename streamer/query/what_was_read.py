@@ -299,7 +299,7 @@ def _of_joins(
 ) -> Iterator[Implausible]:
     """``are_clicked``: there are clicks, without which no conversion joins, and they are right."""
     n, missed = kind.compared, kind.compared - kind.joined
-    can_join = shown.with_person or shown.with_request
+    can_join = shown.with_person or shown.with_request or shown.with_impression
     if n < _LEAST_COMPARED or not missed or not can_join:
         return
     ((why, count),) = kind.misses.most_common(1)

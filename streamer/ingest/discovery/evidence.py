@@ -12,11 +12,11 @@ from streamer.ingest.discovery.items import whole
 from streamer.ingest.discovery.read_records import ValueRead, records_of
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.lookup import as_text
+from streamer.ingest.mapping import UNITS
 from streamer.settings.event_fields import FIELDS, LINE_TYPES, MOMENTS
 from streamer.settings.model import Settings
 from streamer.settings.source_rules import forms_of
 
-_UNITS = {"ms": "milliseconds", "s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 _SHARED = ("user_id", "item_id", "request_id", "impression_id")
 """Ids by which feedback finds its impression."""
 _FEEDBACK = ("click", "conversion")
@@ -197,7 +197,7 @@ def _how_written(form: Mapping[str, Any], value: Any) -> str:
     if "format" in form:
         return ""
     if str(value).replace(".", "", 1).isdigit():
-        return _UNITS.get(form.get("unit", "ms"), _UNITS["ms"])
+        return UNITS.get(form.get("unit", "ms"), UNITS["ms"])
     return "without an offset" if _lacks_offset(form, value) else "RFC 3339"
 
 

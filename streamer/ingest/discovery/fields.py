@@ -393,7 +393,8 @@ def _take_item(
     if item is None:
         fields.doubts["item_id"] = "no field looks like the id of an item"
     elif (item.list, item.path) == (None, None):
-        pass
+        if kind == "impression":
+            fields.doubts["item_id"] = "there is none: numbers by item are by impression"
     elif item.path is None:
         fields.fields["item_id"] = joined(f"{text_of(item.list or ())}[]", "")
     elif item.list is not None:

@@ -151,7 +151,7 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
         is_other = own is not None and (item is None or not item.is_named)
         if shown and own and is_other and not (item and own.values & item.values):
             chosen[at] = None
-            if pair := items.shared(unnamed[shown], unnamed[at]):
+            if own.list is None and (pair := items.shared(unnamed[shown], unnamed[at])):
                 by_id, chosen[at] = pair
                 is_other = own.path != by_id.impression
                 chosen[shown] = replace(own if is_other else by_id, impression=by_id.impression)
