@@ -15,11 +15,10 @@ mod form;
 mod mapped;
 mod metric_fields;
 mod scalars;
-mod traced;
+pub(super) mod traced;
 mod values;
 
 pub(super) use form::Form;
-pub(super) use traced::trace_values;
 
 pub use mapped::NativeEvent;
 pub(super) use metric_fields::OwnNumbers;

@@ -1,6 +1,7 @@
 //! The events of some records while they are read: drafts, and what became of each.
 
-use super::draft::{Draft, NativeEvent, OwnNumbers, trace_values};
+use super::draft::traced::trace_values;
+use super::draft::{Draft, NativeEvent, OwnNumbers};
 use super::mapping::{Fields, Levels, Scope};
 use super::reading::{ElementKind, Reading};
 use super::reason::Reason;
