@@ -34,12 +34,12 @@ test: .venv/.test .venv/.components
 	if [ -n "$(WHEEL)" ]; then \
 		echo "The core is that of $(WHEEL), whose own tests ran where it was built"; \
 	elif command -v cargo >/dev/null; then \
-		cargo test $(CARGO_OPTIONS) --no-default-features || status=$$?; \
+		cargo test $(CARGO_OPTIONS) --config profile.fast.package.streamer-core.opt-level=0 --lib --no-default-features || status=$$?; \
 	else \
 		echo "make: the core's own tests are left out, for there is no cargo: $(GET_RUST)" >&2; \
 		[ -z "$$CI" ] || status=1; \
 	fi; \
-	$(BIN)/python -m pytest $(PARALLEL) $(ARGS) || status=$$?; \
+	$(BIN)/python -u -m pytest $(PARALLEL) $(ARGS) || status=$$?; \
 	exit $$status
 
 # All of them: storms, clusters, TLS, a thousand simulated schedules, every setting of the oracle.
