@@ -12,11 +12,12 @@ mod reading;
 pub mod reason;
 pub mod rejected;
 mod times;
-mod trace;
 
 use arms::ArmFields;
 pub use arms::ArmTexts;
 pub use draft::NativeEvent;
+use draft::traced::Trace;
+pub use draft::traced::Traced;
 use draft::{Form, OwnNumbers};
 use drafts::{Drafts, End, Native};
 pub use event::{Body, Event, Line, worth_of};
@@ -25,8 +26,6 @@ use mapping::{Mapping, Opened};
 use names::Names;
 use reading::{ElementKind, EventRules, Reading};
 pub use reason::Reason;
-use trace::Trace;
-pub use trace::Traced;
 
 use smallvec::SmallVec;
 

@@ -108,11 +108,7 @@ impl Shown {
     fn item(self) -> Item {
         let score = self.score.unwrap_or(f64::NAN);
         Item {
-            item: if self.item == NONE {
-                self.impression
-            } else {
-                self.item
-            },
+            item: self.line().of(),
             impression: self.impression,
             position: self.position,
             score,

@@ -1,11 +1,10 @@
 //! The events of some records while they are read: drafts, and what became of each.
 
-use super::draft::traced::trace_values;
+use super::draft::traced::{Trace, trace_values};
 use super::draft::{Draft, NativeEvent, OwnNumbers};
 use super::mapping::{Fields, Levels, Scope};
 use super::reading::{ElementKind, Reading};
 use super::reason::Reason;
-use super::trace::Trace;
 use crate::attribution::impressions::Impression;
 
 /// Drafts whose memory is kept from one call to the next.
