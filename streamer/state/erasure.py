@@ -84,22 +84,23 @@ class Erasure:
         theirs = np.zeros(len(columns[whose_columns[0]]), np.bool_)
         for column in whose_columns:
             theirs |= np.isin(columns[column].view(np.uint64), self._people)
-        found = self._forget(columns, forgotten, theirs)
-        if name == "feedback":
-            return self._forget(found, ("pair",), self._joins(columns, theirs))
         if "slate" in forgotten:
-            slates, pairs = (columns[of].view(np.uint64)[theirs] for of in ("slate", "pair"))
+            slates = columns["slate"].view(np.uint64)[theirs]
             self._slates = np.union1d(self._slates, slates[slates != 0])
-            self._pairs = np.union1d(self._pairs, pairs)
-        return found
+        if "pair" in forgotten:
+            self._pairs = np.union1d(self._pairs, columns["pair"].view(np.uint64)[theirs])
+        erased = self._forget(columns, forgotten, theirs)
+        if name == "feedback":
+            return self._forget(erased, ("pair",), self._joins(columns, theirs))
+        return erased
 
     def _joins(self, feedback: Columns, theirs: Bools) -> Bools:
         """Feedback of which ``pair`` is forgotten: it is of them, or has the id of an impression of
         theirs; by the id of another's impression it goes on to join that."""
         pair = feedback["pair"].view(np.uint64)
         is_of_item = pair == feedback.get("item_pair", feedback["pair"]).view(np.uint64)
-        found: Bools = theirs & is_of_item | np.isin(pair, self._pairs)
-        return found
+        joins: Bools = theirs & is_of_item | np.isin(pair, self._pairs)
+        return joins
 
     def _other(self, column: str, codes: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         gone = np.isin(codes, self._codes.get(column, []))
