@@ -308,11 +308,11 @@ class Sender:
             if kind == NO_TOPIC:
                 await self._bury(record_ms, raw)
                 continue
-            beside = (None, b"", record_ms)
-            for event in self._decoder.decode_all(kind, raw, *beside):
-                if isinstance(event, str) and event != IGNORED:
-                    self.refused.add(kind, raw, event, beside)
-                    break
+            events = self._decoder.decode_all(kind, raw, timestamp_ms=record_ms)
+            reasons = (one for one in events if isinstance(one, str) and one != IGNORED)
+            reason = next(reasons, None)
+            if reason is not None:
+                self.refused.add(kind, raw, reason, (None, b"", record_ms))
             key = self._decoder.key(kind, raw, record_ms)
             target = (*self._places[kind], partition_of(key, self._partitions))
             await self._put(target, key, raw, record_ms)

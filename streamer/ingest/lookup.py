@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -130,17 +130,17 @@ class FieldsSeen:
         self._looked: dict[tuple[str, str], _Looked] = {}
         self._paths: dict[tuple[str, str], dict[str, list[str]]] = {}
 
-    def add(self, log: str, kinds: Iterable[str], value: bytes, beside: Beside) -> None:
+    def add(self, log: str, kinds: Set[str], value: bytes, beside: Beside) -> None:
         """Look into a record of a log that is events of some kinds."""
         if not self._settings.reads_sources:
             return
-        looked = [self._looked.setdefault((log, kind), _Looked()) for kind in set(kinds)]
-        if all(one.records >= _LOOKED_INTO for one in looked):
+        looked = {kind: self._looked.setdefault((log, kind), _Looked()) for kind in kinds}
+        if all(of_kind.records >= _LOOKED_INTO for of_kind in looked.values()):
             return
         for reason, kind, _, values, _ in self._decoder.trace(log, value, *beside):
-            if reason is not None or kind is None:
+            of_kind = looked.get(kind or "")
+            if reason is not None or of_kind is None:
                 continue
-            of_kind = self._looked.setdefault((log, kind), _Looked())
             of_kind.records += 1
             of_kind.first = of_kind.first or self._decoder.text(log, value) or b""
             of_kind.seen.update(name for name, *_ in values)

@@ -196,15 +196,15 @@ class ReadSample:
             self._add(log, record.value, event)
             at, ms = (event["kind"], log, record.partition), event["event_ms"]
             self._read_ms[at] = self._read_ms.get(at, (ms, ms))[0], ms
-        beside = (record.key, record.encoded_headers, record.timestamp_ms)
-        self.fields_seen.add(log, (event["kind"] for event in events), record.value, beside)
+        kinds = {event["kind"] for event in events}
+        self.fields_seen.add(log, kinds, record.value, record.beside)
         if record.offset == 0:
             self._whole.add((log, record.partition))
         number = np.array([len(self._records)])
         self._records.append((record.partition, any(event["is_shared"] for event in events)))
         ms = record.timestamp_ms or max((event["event_ms"] for event in events), default=0)
         text = self.decoder.text(log, record.value)
-        self._core.feed_records(log, number, np.array([ms]), [text], [beside[:2]])
+        self._core.feed_records(log, number, np.array([ms]), [text], [record.beside[:2]])
 
     def topics(self) -> list[TopicRead]:
         """What became of the records of each log."""

@@ -229,7 +229,7 @@ class StoredExperiment:
         return day if day >= self.trial.days.start else None
 
     def read_whole(self) -> StoredExperiment:
-        """It, of files that were read to their end: an experiment of one day has all of it."""
+        """The same after the end of its files: an experiment of one day has that day whole."""
         end_ms = self.trial.days.stop * DAY_MS
         is_whole = len(self.trial.days) == 1 and self.stream_ms >= end_ms - DAY_MS
         return replace(self, stream_ms=max(self.stream_ms, end_ms)) if is_whole else self

@@ -329,8 +329,8 @@ def _of_miss(settings: Settings, why: str, kind: KindRead, shown: KindRead) -> I
     person = "join_id" if kind.with_join else "user_id"
     if not (kind.with_person or shown.with_person):
         person = "request_id"
-    names = {"person": person, "request": "request_id", "before": "ts"}
-    name = (names | {"impression": "impression_id"}).get(why, "item_id")
+    by_id = {"person": person, "request": "request_id", "impression": "impression_id"}
+    name = {**by_id, "before": "ts"}.get(why, "item_id")
     place, section = _place(settings, list(kind.logs), kind.kind, name), _section(settings)
     if why in _ALONE:
         what, meaning = _ALONE[why]
@@ -342,22 +342,20 @@ def _of_miss(settings: Settings, why: str, kind: KindRead, shown: KindRead) -> I
 
 def _without_join(settings: Settings, kind: KindRead, shown: KindRead) -> Iterator[Implausible]:
     """Feedback that lacks an id by which impressions are joined alone."""
-    for name, of in (("join_id", "with_join"), ("impression_id", "with_impression")):
-        missing = kind.counted - getattr(kind, of)
-        are_joined_by_it = getattr(shown, of) >= _NEARLY_ALL * shown.counted
-        if not are_joined_by_it or missing <= _MOST_OF_SEVERAL * kind.counted:
+    for name, given, shown_with in (
+        ("join_id", kind.with_join, shown.with_join),
+        ("impression_id", kind.with_impression, shown.with_impression),
+    ):
+        missing = kind.counted - given
+        is_joined_by = shown_with >= _NEARLY_ALL * shown.counted
+        if not is_joined_by or missing <= _MOST_OF_SEVERAL * kind.counted:
             continue
         where = _place(settings, list(kind.logs), kind.kind, name)
-        what = (
-            f"{missing:,} of {kind.counted:,} {kind.kind} have no {name} ({where}), so they join "
-        )
-        what += "no impression"
-        other = (
-            f"set {name} = false in [sources.fields]"
-            if settings.reads_sources
-            else "send none at all"
-        )
-        yield Implausible(what, f"send it with every event, or {other}")
+        what = f"{missing:,} of {kind.counted:,} {kind.kind} have no {name} ({where})"
+        unmap = f"set {name} = false in [sources.fields]"
+        other = unmap if settings.reads_sources else "send none at all"
+        fix = f"send it with every event, or {other}"
+        yield Implausible(f"{what}, so they join no impression", fix)
 
 
 def _of_several(settings: Settings, sample: ReadSample) -> Iterator[Implausible]:

@@ -26,8 +26,9 @@ MAX_ID_BYTES = 512
 MAX_LABEL_CHARS = 128
 """Length of a dimension value, which becomes a Prometheus label: longer ones are cut."""
 MAX_NAME_CHARS = 64
+"""Length of names in the settings that are shown as labels."""
 LABEL_PATTERN = rf"^[A-Za-z0-9_.:\-]{{1,{MAX_NAME_CHARS}}}\Z"
-"""Alphabet of names in the settings that are shown as labels."""
+"""Their alphabet."""
 RESERVED_LABELS = frozenset({"all", "other"})
 """Dimension values with a meaning of their own: the rollup and the values beyond the bound."""
 MAX_POSITION = 10_000

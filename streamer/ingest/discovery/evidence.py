@@ -116,8 +116,8 @@ class FieldEvidence:
         """The values of a field of each record."""
         is_whole = self._sources[number].whole_ids and name in _SHARED
         events = self._records.get((number, kind), ())
-        found = ([one.value for one in event.values.get(name, ())] for event in events)
-        return [[whole(as_text(x)) for x in of] if is_whole else of for of in found]
+        values = [[one.value for one in event.values.get(name, ())] for event in events]
+        return [[whole(as_text(x)) for x in of] for of in values] if is_whole else values
 
     def _moments(
         self, number: int, kind: str, name: str

@@ -46,10 +46,10 @@ def _experiment(
 def as_one_day(draft: Draft) -> None:
     """Makes an experiment of one day of a table that has one row for each person, with an arm and
     no time."""
-    shape, found = draft.shape, _found(draft)
-    if found is None:
+    table = _table_of_people(draft)
+    if table is None:
         return
-    profile, people, arm = found
+    shape, (profile, people, arm) = draft.shape, table
     taken = {people, arm.path}
     flags = [(p, s) for p, s in profile.scalars.items() if p not in taken and _is_flag(s)]
     numbers = [
@@ -57,19 +57,20 @@ def as_one_day(draft: Draft) -> None:
         for path, seen in profile.scalars.items()
         if path not in taken and seen.is_numeric and seen.distinct > 2 and not is_id(path)
     ]
+    if not flags and not numbers:
+        return
     fields: dict[str, FieldSource] = {
         "ts": {"constant": f"{_DAY}T00:00:00Z"},
         "user_id": text_of(people),
         "item_id": {"constant": _ITEM},
     }
-    if not flags and not numbers:
-        return
-    kinds = ["impression", *(["click"] if flags else []), *(["conversion"] if numbers else [])]
-    shape.kinds = Kinds(fixed=tuple(kind for kind in kinds if kind != "click"))
+    of_each_row = ("impression", *(["conversion"] if numbers else []))
+    kinds = (*of_each_row, *(["click"] if flags else []))
+    shape.kinds = Kinds(fixed=of_each_row)
     if flags:
         path, seen = flags[0]
         texts = seen.values.most_common()
-        values = [Value(text, kind, n) for text, n in texts for kind in kinds if kind != "click"]
+        values = [Value(text, kind, n) for text, n in texts for kind in of_each_row]
         values += [Value(text, "click", n) for text, n in texts if text in YES]
         shape.kinds = Kinds(path=path, values=tuple(values))
     shape.fields = {kind: dict(fields) for kind in kinds}
@@ -90,7 +91,7 @@ def as_one_day(draft: Draft) -> None:
     draft.experiment = list(_experiment(shape.topics[0][:MAX_NAME_CHARS], rows, metrics))
 
 
-def _found(draft: Draft) -> tuple[Profile, Path, ProposedDimension] | None:
+def _table_of_people(draft: Draft) -> tuple[Profile, Path, ProposedDimension] | None:
     """The rows of a table, who they are of, and the arm; None where it is none such."""
     shape = draft.shape
     profile = next(iter(shape.profiles.values()), None)

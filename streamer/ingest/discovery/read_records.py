@@ -41,11 +41,10 @@ class EventRead:
 
 def events_read(decoder: RecordDecoder, log: str, record: FoundRecord) -> list[EventRead]:
     """How the events of a record of a log were read."""
-    beside = (record.key, record.encoded_headers, record.timestamp_ms)
     events = list[EventRead]()
-    for reason, kind, text, found, _ in decoder.trace(log, record.value, *beside):
+    for reason, kind, text, traced, _ in decoder.trace(log, record.value, *record.beside):
         values: dict[str, list[ValueRead]] = {}
-        for name, form, json, ms in found:
+        for name, form, json, ms in traced:
             values.setdefault(name, []).append(ValueRead(form, parsed(json), ms))
         events.append(EventRead(reason, TYPE_OF_KIND.get(kind or ""), text, values))
     return events
@@ -55,12 +54,14 @@ def records_of(
     settings: Settings, samples: Sequence[SampledTopic]
 ) -> dict[tuple[int, str], list[EventRead]]:
     """(number of a source, kind) → its events."""
-    found: dict[tuple[int, str], list[EventRead]] = {}
+    events: dict[tuple[int, str], list[EventRead]] = {}
     decoder = record_decoder(of_texts(settings))
     for sample in samples:
         log = settings.logs.get(sample.topic)
-        for record in sample.records if log and settings.reads_sources else ():
+        if log is None or not settings.reads_sources:
+            continue
+        for record in sample.records:
             for event in events_read(decoder, sample.topic, record):
-                if log and event.kind:
-                    found.setdefault((log.source, event.kind), []).append(event)
-    return found
+                if event.kind:
+                    events.setdefault((log.source, event.kind), []).append(event)
+    return events

@@ -47,11 +47,6 @@ class Cause(NamedTuple):
     kind: str | None
     text: str | None
 
-    @property
-    def of_event(self) -> tuple[str | None, str]:
-        """What an event is that is refused for it, and why."""
-        return self.kind, self.reason
-
 
 _Causes = dict[Cause, list[FoundRecord]]
 
@@ -275,10 +270,11 @@ def _without(
     )
     why = f"{len(records):,} of {whole:,} are refused as {cause.reason}"
     decoder = record_decoder(of_texts(settings))
+    events = [e for record in records for e in events_read(decoder, cause.topic, record)]
+    refused = [e for e in events if (e.kind, e.reason) == (cause.kind, cause.reason)]
     for name in _required(kind) if len(records) < whole else ():
         path = _path_in_record(draft, kind, name)
-        events = [e for one in records for e in events_read(decoder, cause.topic, one)]
-        lacks = all(name not in e.values for e in events if (e.kind, e.reason) == cause.of_event)
+        lacks = all(name not in event.values for event in refused)
         if path is not None and lacks and _split(draft, cause, path, whole, len(records)):
             return True
     if len(records) >= _HALF * whole:

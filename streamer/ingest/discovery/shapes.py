@@ -45,6 +45,11 @@ class FoundRecord:
     partition: int = 0
     offset: int = 0
 
+    @property
+    def beside(self) -> tuple[bytes | None, bytes, int]:
+        """Key, headers (as Kafka sends them) and timestamp."""
+        return self.key, self.encoded_headers, self.timestamp_ms
+
 
 _MATRIX, _MATRIX_SHARE = 20, 0.9
 """Columns of numbers, and their share, that make a table a matrix."""
