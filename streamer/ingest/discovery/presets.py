@@ -39,7 +39,7 @@ def find_preset(
                 return preset, Kinds()
     for preset, by in known:
         for paths in () if by.has_kinds else by.paths:
-            names = scalars.get(path_of(paths[0]))
+            names = _seen_at(paths[0], profile)
             if names is not None and _are_there(paths, profile):
                 return preset, _kinds_by(preset_alone(preset), path_of(paths[0]), names)
     for preset, by in known:
@@ -66,7 +66,8 @@ def find_preset(
 def _of_column(profile: Profile, row: Path, op_at: Path, op: Seen) -> Kinds | None:
     """The kinds of inserted rows of a table that has events of several, by a column of it."""
     columns = {path: seen for path, seen in profile.scalars.items() if path[: len(row)] == row}
-    found = find_kinds(Profile(profile.records, scalars=columns), {}, "")
+    rows = max((seen.count for seen in columns.values()), default=0)  # deleted ones are none
+    found = find_kinds(Profile(rows, scalars=columns), {}, "")
     if found.path is None or not found.is_sure:
         return None
     inserted = [text for text in op.values if text in _INSERTED]
@@ -120,8 +121,8 @@ def _kinds_by(source: Source, path: Path, seen: Seen) -> Kinds:
 
 
 def _are_there(paths: Sequence[str], profile: Profile) -> bool:
-    ways = map(path_of, paths)
-    return all(at in {**profile.scalars, **profile.lists, **profile.id_lists} for at in ways)
+    lists = {*profile.lists, *profile.id_lists}
+    return all(path_of(each) in lists or _stands(each, profile) for each in paths)
 
 
 def _has_values(by: Recognition, profile: Profile) -> bool:
@@ -155,14 +156,19 @@ def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
 
 
 def _stands(path: str, profile: Profile) -> bool:
+    return _seen_at(path, profile) is not None
+
+
+def _seen_at(path: str, profile: Profile) -> Seen | None:
+    """The values at a path, which may lead through lists; None where there are none."""
     lists, rest = through_lists(path_of(path))
     for at, _ in lists:
         if not rest and at in profile.id_lists:
-            return True
+            return profile.id_lists[at]
         if at not in profile.lists:
-            return False
+            return None
         profile = profile.lists[at]
-    return rest in profile.scalars
+    return profile.scalars.get(rest)
 
 
 def preset_of_rows(rows: Sequence[Sequence[str]]) -> Sequence[str]:

@@ -206,6 +206,10 @@ class _Looked:
         preset, kinds = _preset(self.profile, headers, first) or (None, None)
         self.preset = preset
         self.kinds = kinds or find_kinds(self.profile, headers, first.topic)
+        each = None if preset is None else preset_alone(preset).each
+        if each is not None and not opening.each:
+            self.opening = replace(opening, each=path_of(each))
+            self.objects = [(r, event) for r, one in objects for event in self.opening.events(one)]
 
     @property
     def likeness(self) -> Any:
