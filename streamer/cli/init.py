@@ -32,7 +32,7 @@ from streamer.settings.model import Settings
 from streamer.sources.file_span import spanned
 from streamer.sources.files import FileSource
 from streamer.sources.lines import STDIN
-from streamer.sources.sampled import looked_at, sample_files
+from streamer.sources.sampled import looked_at, sample_files, without
 
 _SHOWN = 5
 """Records that are shown as they would be counted."""
@@ -80,6 +80,7 @@ def main(args: argparse.Namespace) -> int:
             f"next: complete {out or 'these settings'} where it says missing, then {_command(args)}"
         )
         return error.exit_code
+    args.files = without(args.files, proposal.left_out)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers
         samples = sample_files(args.files, proposal.settings, columns)
     with waiting("trying the settings"):

@@ -26,6 +26,7 @@ from streamer.settings.model import Settings
 from streamer.sources.file_span import spanned
 from streamer.sources.lines import STDIN
 from streamer.sources.replay import Replay
+from streamer.sources.sampled import without
 from streamer.worker import interpreter
 
 
@@ -61,6 +62,7 @@ def _settings(args: argparse.Namespace) -> Settings:
     guesses = len(proposal.guesses)
     sure = f", with {counted(guesses, 'doubt')}" if guesses else ""
     files = shlex.join(args.files)
+    args.files = without(args.files, proposal.left_out)
     note(f"settings are guessed{sure}; to correct them: streamer init {files} -o streamer.toml")
     return of_texts(replace(proposal.settings, exporter=own.exporter))
 

@@ -35,7 +35,7 @@ from streamer.sources.file_span import spanned
 from streamer.sources.files import TABLE, FileSource, opened
 from streamer.sources.read_once import PeekedLines, is_read_once
 from streamer.sources.replay import Replay
-from streamer.sources.sampled import looked_at, sample_files
+from streamer.sources.sampled import looked_at, sample_files, without
 from streamer.state.codec import body_of, framed
 from streamer.state.memory import MemoryStore
 from streamer.state.snapshot import first_event_ms
@@ -301,7 +301,7 @@ def read(source: Events, settings: SettingsLike = None) -> Counter:
         if "sources" in settings or tried(own, samples).total:
             return _counted(sources, own)
     proposal = _completed(_proposal(samples), settings or {})
-    counter = _counted(sources, proposal.settings)
+    counter = _counted(without(sources, proposal.left_out), proposal.settings)
     counter.proposal = proposal
     return counter
 
@@ -320,7 +320,8 @@ def guessed(sources: Sequence[Any]) -> tuple[list[Any], Proposal]:
     that read them. SourceError where there are no events, SettingsError where there are no such
     settings."""
     kept, samples = _sampled(sources)
-    return kept, _proposal(samples)
+    proposal = _proposal(samples)
+    return without(kept, proposal.left_out), proposal
 
 
 def guessed_unless(own: Settings, sources: Sequence[Any]) -> Proposal | None:

@@ -4,9 +4,10 @@ spread over the files, from which settings are guessed."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from streamer.errors import SourceError
 from streamer.ingest.discovery.names import unnamed_columns
@@ -51,6 +52,11 @@ def sample_files(
         SampledTopic(topic, records, columns=columns_by_topic[topic])
         for topic, records in found.items()
     ]
+
+
+def without(paths: Sequence[Any], topics: Container[str]) -> list[Any]:
+    """Those files and tables that are not called like some topics."""
+    return [path for path in paths if _topic(path) not in topics]
 
 
 def _topic(path: Readable) -> str:

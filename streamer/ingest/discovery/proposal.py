@@ -38,6 +38,8 @@ class Proposal:
     settings: Settings
     shapes: tuple[Shape, ...]
     doubts: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Topics of which none would count."""
 
     @property
     def guesses(self) -> list[str]:
@@ -72,7 +74,7 @@ def propose(
         else:
             kept = [sample for sample in useful if tried(made.settings, [sample]).total]
             if brokers is None or not kept or len(kept) == len(useful):
-                return made
+                return replace(made, left_out=tuple(left))
         left += [sample.topic for sample in useful if sample not in kept]
         useful = kept
 
