@@ -30,6 +30,8 @@ _SIGNATURES = {
     b"PAR1": "a Parquet file: end its name with .parquet",
 }
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WINDOWS, _LEAST_LINES = "cp1252", 3
+"""The encoding of tables that are none of Unicode, and the lines that must show it."""
 _VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
 """How a file begins whose values are not one a line: an array, or an object over several lines."""
 _ARRAY_LINE = re.compile(rb"\s*\[.*\][ \t\r]*(\n|$)")
@@ -38,13 +40,25 @@ _AFTER = re.compile(r"[\s,\]]")
 _VALUE = re.compile(r"[^\s,\]]")
 _BULK = re.compile(rb'\s*\{\s*"(index|create|update|delete)"\s*:\s*\{[^{}]*\}\s*\}')
 """What Elasticsearch's bulk files say of the document in the next line."""
-_PAGE = re.compile(rb"\s*<(!doctype|html|head)", re.IGNORECASE)
+_NO_LOGS = {
+    re.compile(pattern, re.IGNORECASE): what
+    for pattern, what in {
+        rb"\s*<(!doctype|html|head)": "a page of HTML, not a log: download the file itself",
+        rb"(--.*\n|\s)*(copy|insert into|create table|set \w+ =)\s": "a dump of SQL, not a log: "
+        "export each table as CSV (psql: \\copy TABLE to 'TABLE.csv' csv header)",
+        rb"\s*[\[{]\s*'": "Python's literals, not JSON: write each line by json.dumps()",
+        rb"[^\s{\[]+\t[{\[]": "JSON behind the keys of Kafka's records: put each key into its "
+        "record as a field, or name the cluster with --brokers",
+    }.items()
+}
+"""How a file begins that is none."""
 _OBJECT = re.compile(rb"\s*\{\s*[\"}]")
 _HEADER = re.compile(rb"[\w.$-]+((?:[,;|][\w.$-]+){2,}|(\t[\w.$-]+){2,})\r?\n")
 
 
 class LineFile:
-    """One input: plain, ``.gz`` or ``.zst``, in UTF-8 or UTF-16; ``-`` is standard input.
+    """One input: plain, ``.gz`` or ``.zst``, in UTF-8 or UTF-16, tables also in that of Windows for
+    Western languages; ``-`` is standard input.
 
     Iterating gives lists of lines without their newline; of JSON whose values are not one a line,
     as of an array, each value is a line. ``holds_lists``: an array that is a line by itself is one
@@ -113,8 +127,9 @@ class LineFile:
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
-        if first.startswith(_UTF_16):
-            blocks = _utf_8(chain([first], blocks), self.path)
+        is_windows = self.is_table and _is_windows(first)
+        if encoding := "utf-16" if first.startswith(_UTF_16) else is_windows and _WINDOWS:
+            blocks = _utf_8(chain([first], blocks), encoding, self.path)
             first = next(blocks, b"")
         _check_start(first, self.path, is_table=self.is_table)
         yield first.removeprefix(codecs.BOM_UTF8)
@@ -215,9 +230,24 @@ def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
     yield from split_lines(chain([text.encode(errors="surrogateescape")], blocks))
 
 
-def _utf_8(blocks: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """Blocks of UTF-16 with its mark as UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-16")()
+def _is_windows(block: bytes) -> bool:
+    """Whether lines have letters beyond ASCII, and none of them is UTF-8: as Excel writes them."""
+    lines = [line for line in block.split(b"\n")[:-1] if not line.isascii()]
+    return len(lines) >= _LEAST_LINES and not any(map(_is_utf_8, lines))
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _utf_8(blocks: Iterator[bytes], encoding: str, path: str) -> Iterator[bytes]:
+    """Blocks of another encoding as UTF-8."""
+    errors = "replace" if encoding == _WINDOWS else "strict"  # some bytes are no letter in it
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     try:
         for block in blocks:
             yield decoder.decode(block).encode()
@@ -233,8 +263,9 @@ def _check_start(start: bytes, path: str, *, is_table: bool) -> None:
         if start.startswith(signature):
             raise SourceError(f"it is {what}; at {path}")
     head = start.removeprefix(b"\xef\xbb\xbf")
-    if _PAGE.match(head):
-        raise SourceError(f"it is a page of HTML, not a log: download the file itself; at {path}")
+    for begin, what in _NO_LOGS.items():
+        if begin.match(head):
+            raise SourceError(f"it is {what}; at {path}")
     if is_table and _OBJECT.match(head):
         raise SourceError(f"it holds JSON, not rows: end its name with .ndjson; at {path}")
     if not is_table and (row := _HEADER.match(head)):
