@@ -5,6 +5,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -427,3 +428,209 @@ def test_strict_allows_no_guess(tmp_path: Path) -> None:
         command = ["replay", str(file), "-c", str(tmp_path / f"{name}.toml")]
         assert main(command) == 0
         assert main([*command, "--strict"]) == (name == "a")
+
+
+FUNNEL = {"shown": "pv", "clicked": "fav", "bought": "buy"}
+
+
+def test_pages_that_people_look_at_are_clicks_where_no_list_is_shown(tmp_path: Path) -> None:
+    rows = [
+        (row["who"], row["item"], FUNNEL[row["kind"]], row["at"] + n)
+        for n, row in enumerate(log())
+        if row["kind"] != "clicked"
+    ]
+    rows += [(who, item, "cart", at + 1) for who, item, _, at in rows[::9]]
+    counts, proposal = read(table_of(tmp_path / "UserBehavior.csv", rows))
+    assert counts == {"clicks": TRUE["shown"], "conversions": TRUE["bought"]}
+    assert "kind: 'pv' is taken for a click" in proposal.toml
+
+
+def test_records_with_one_of_several_objects_are_told_by_its_name(tmp_path: Path) -> None:
+    def own(row: Row) -> Row:
+        name = {"shown": "impressionEvent", "clicked": "clickEvent", "bought": "purchaseEvent"}
+        inner = {"itemId": str(row["item"]), "requestId": str(row["request"])}
+        paid = {"total": {"units": str(int(row["worth"]))}} if "worth" in row else {}
+        around = {"eventTime": row["at"] * 1000, "userId": str(row["who"])}
+        return {**around, name[row["kind"]]: {**inner, **paid}}
+
+    counts, proposal = read(lines_of(tmp_path / "a.ndjson", list(map(own, log()))))
+    assert counts == dict(zip(("impressions", "clicks", "conversions"), TRUE.values(), strict=True))
+    (source,) = proposal.settings.sources
+    assert source.fields_of("clicks")["request_id"] == "clickEvent.requestId"
+    assert '{ has = "clickEvent" }' in proposal.toml
+
+
+def outcomes() -> tuple[list[Row], int, int]:
+    """Impressions with the times of what became of them; how many were clicked, and bought."""
+    rows = [row for row in log() if row["kind"] == "shown"]
+    for n, row in enumerate(rows):
+        at = row.pop("at")
+        row |= {"shown_at": at * 1000, "clicked_at": "", "purchased_at": "", "price": 2.5 + n % 3}
+        row |= {"clicked_at": at * 1000 + 9000} if n % 5 == 0 else {}
+        row |= {"purchased_at": at * 1000 + 20_000} if n % 20 == 0 else {}
+        del row["kind"]
+    return rows, len(rows[::5]), len(rows[::20])
+
+
+def test_times_of_outcomes_beside_an_impression_are_events(tmp_path: Path) -> None:
+    rows, clicked, bought = outcomes()
+    table = [list(rows[0]), *(list(row.values()) for row in rows)]
+    counts, proposal = read(table_of(tmp_path / "impressions.csv", table))
+    assert counts == {"impressions": len(rows), "clicks": clicked, "conversions": bought}
+    (source,) = proposal.settings.sources
+    assert source.fields_of("clicks")["ts"] == "clicked_at"
+    assert source.fields_of("conversions")["value"] == "price"
+
+
+def test_a_kind_with_a_list_of_what_is_clicked_is_shown(tmp_path: Path) -> None:
+    lists = dict[int, Row]()
+    rows = list[Row]()
+    for row in log():
+        if row["kind"] == "shown":
+            one = {"type": "widget_render", "ts": row["at"] * 1000, "user": row["who"], "skus": []}
+            if row["request"] not in lists:
+                rows.append(one)
+            lists.setdefault(row["request"], one)["skus"].append(f"s{row['item']}")
+        elif row["kind"] == "clicked":
+            click = {"type": "widget_click", "ts": row["at"] * 1000, "user": row["who"]}
+            rows.append({**click, "sku": f"s{row['item']}"})
+    counts, proposal = read(lines_of(tmp_path / "a.ndjson", rows))
+    assert counts == {"impressions": 80, "clicks": TRUE["clicked"]}
+    (source,) = proposal.settings.sources
+    assert source.fields_of("impressions")["item_id"] == "skus[]"
+    assert "kind: 'widget_render' is taken for an impression" in proposal.toml
+
+
+def test_tables_of_excel_are_read_in_their_encoding(tmp_path: Path) -> None:
+    kinds = {"shown": "Anzeige", "clicked": "Klick", "bought": "Kauf"}
+    head = "Zeitstempel;Kunde;Anfrage;Ereignis;Artikel;Käufergruppe;Umsatz\n"
+    lines = [
+        f"{at:%d.%m.%Y %H:%M:%S};K{row['who']};A-{row['request']};{kinds[row['kind']]};"
+        f"{row['item']:03}.031;Stammkäufer;{str(row.get('worth', '')).replace('.', ',')}\n"
+        for row in log()
+        for at in [datetime.fromtimestamp(row["at"], UTC)]
+    ]
+    path = tmp_path / "Empfehlungen.csv"
+    path.write_bytes((head + "".join(lines)).encode("cp1252"))
+    counts, proposal = read(path)
+    assert counts == dict(zip(("impressions", "clicks", "conversions"), TRUE.values(), strict=True))
+    (source,) = proposal.settings.sources
+    assert source.fields["request_id"] == "Anfrage"
+    assert source.fields_of("conversions")["value"] == "Umsatz"
+
+
+def test_a_broken_row_of_unicode_stays_broken(tmp_path: Path) -> None:
+    rows = "".join(f"click,{SECOND}000,ü{n},i{n % 9}\n" for n in range(50))
+    path = tmp_path / "a.csv"
+    path.write_bytes(("type,ts,user_id,item_id\n" + rows).encode() + b"click,1,\xff,i\n" * 4)
+    counter = streamer.read(path)
+    assert counter.what_was_read.topics["rejected"] == [0, 0, 0, 0, 4]
+
+
+def test_times_of_a_logger_have_a_comma(tmp_path: Path) -> None:
+    rows = renamed(("shown", "click", "order"), {"kind": "message", "at": "asctime"})
+    for row in rows:
+        at = datetime.fromtimestamp(row["asctime"] / 1000, UTC)
+        row["asctime"] = f"{at:%Y-%m-%d %H:%M:%S},774"
+    counts, _ = read(lines_of(tmp_path / "service.log", rows))
+    assert sum(counts.values()) == TRUE.total()
+
+
+def test_ids_are_no_times(tmp_path: Path) -> None:
+    rows = renamed(("shown", "click", "order"), {"kind": "event"})
+    rows = [
+        {"OrderId": 2_000_000_000 + 997 * n, **row, "moment": row["at"]}
+        for n, row in enumerate(rows)
+    ]
+    for row in rows:
+        del row["at"]
+    _, proposal = read(lines_of(tmp_path / "a.ndjson", rows))
+    (source,) = proposal.settings.sources
+    assert source.fields["ts"] == "moment"
+
+
+def test_files_that_are_no_log_are_left_out_beside_one(tmp_path: Path) -> None:
+    events = lines_of(tmp_path / "events.ndjson", _rows({}, None))
+    items: list[Sequence[Any]] = [["sku", "added", "brand", "tag"]]
+    items += [[f"s{n}", f"2025-11-{1 + n % 28:02}", f"b{n % 9}", n % 7] for n in range(60)]
+    catalogue = table_of(tmp_path / "items.csv", items)
+    counts, proposal = read(events, catalogue)
+    assert counts["impressions"] == TRUE["shown"]
+    assert proposal.left_out == ("items",)
+    assert "# ? topics: left out items" in proposal.toml
+    out = tmp_path / "a.toml"
+    assert main(["init", str(events), str(catalogue), "--out", str(out)]) == 0
+
+
+def test_clicks_name_the_impression_of_another_file(tmp_path: Path) -> None:
+    def at(row: Row, n: int) -> Row:
+        return {"LogTime": 1000 * (row["at"] + n), "Tdid": f"t{row['who']}"}
+
+    shown = [row for row in log() if row["kind"] == "shown"]
+    impressions = [
+        {**at(row, 0), "ImpressionId": f"i{n}", "CreativeId": f"c{row['item']}"}
+        for n, row in enumerate(shown)
+    ]
+    clicks = [
+        {**at(row, 7), "ClickId": f"k{n}", "DisplayImpressionId": f"i{n}", "Site": "a"}
+        for n, row in enumerate(shown)
+        if n % 4 == 0
+    ]
+    files = (
+        lines_of(tmp_path / "impressions.ndjson", impressions),
+        lines_of(tmp_path / "clicks.ndjson", clicks),
+    )
+    counter = streamer.read(list(files))
+    assert counter.what_was_read.kinds["joined"] == [0, len(clicks)]
+    assert counter.proposal is not None
+    by_topic = {source.topics[0]: source.fields for source in counter.proposal.settings.sources}
+    assert by_topic["clicks"]["impression_id"] == "DisplayImpressionId"
+    assert by_topic["impressions"]["impression_id"] == "ImpressionId"
+
+
+def test_sentences_say_no_kind(tmp_path: Path) -> None:
+    texts = (
+        "I would buy it again and again.",
+        "She clicked on it three times, too.",
+        "Not as I saw it on the page.",
+    )
+    rows = [
+        {
+            "rating": 1 + n % 5,
+            "text": texts[n % 3],
+            "asin": f"a{n % 40}",
+            "user_id": f"u{n % 30}",
+            "timestamp": 1000 * (SECOND + 60 * n),
+        }
+        for n in range(300)
+    ]
+    counts, proposal = read(lines_of(tmp_path / "reviews.ndjson", rows))
+    assert counts == {"clicks": 300}
+    assert "nothing says for sure" in proposal.toml
+
+
+def test_columns_of_a_list_are_a_doubt(tmp_path: Path) -> None:
+    rows: list[Sequence[Any]] = [
+        ["request_id", "user_id", "ts", *(f"item_{n}" for n in range(1, 5))]
+    ]
+    rows += [
+        [f"r{n}", f"u{n % 9}", SECOND + 60 * n, *(f"i{(n + k) % 31}" for k in range(4))]
+        for n in range(90)
+    ]
+    _, proposal = read(table_of(tmp_path / "requests.csv", rows))
+    assert "item_2, item_3, item_4 hold items, too, and are not read" in proposal.toml
+
+
+EXPORTS = {
+    "a dump of SQL": "--\n-- a database\n--\n\nSET timeout = 0;\nCOPY t (a, b) FROM stdin;\n1\t2\n",
+    "Python's literals": "{'user': 'u', 'items': [{'id': 1}]}\n{'user': 'v', 'items': []}\n",
+    "JSON behind the keys": 'u1\t{"ts": 1, "item": "i"}\nu2\t{"ts": 2, "item": "i"}\n',
+}
+
+
+@pytest.mark.parametrize("what", EXPORTS)
+def test_a_file_that_is_no_log_is_told_as_what_it_is(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "export.txt"
+    path.write_text(EXPORTS[what])
+    with pytest.raises(SourceError, match=f"it is {what}"):
+        streamer.read(path)

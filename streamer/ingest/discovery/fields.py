@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from time import time
 
 from streamer.ingest.discovery import roles
 from streamer.ingest.discovery.items import ItemField
+from streamer.ingest.discovery.kinds import classified
 from streamer.ingest.discovery.names import (
     ARM_NAMES,
     OTHER_NAMES,
@@ -20,7 +22,15 @@ from streamer.ingest.discovery.names import (
     rank_of_end,
     words,
 )
-from streamer.ingest.discovery.profile import Profile, Seen, is_around, is_of_all, joined, names_of
+from streamer.ingest.discovery.profile import (
+    Profile,
+    Seen,
+    is_around,
+    is_of_all,
+    joined,
+    names_of,
+    seconds_of,
+)
 from streamer.ingest.discovery.roles import FieldGuess
 from streamer.settings.event_fields import (
     ELEMENT_FIELDS,
@@ -58,8 +68,14 @@ _LEAST_VALUES = 5
 _NEVER_ITEMS = ("user_id", "event_id", "session_id", "request_id", "position", "score", "ts")
 
 
+_DAY_SECONDS = 86_400
 _WITH_OUTLIERS = ("value", "dwell_ms")
 """Numbers of which a few may be too large."""
+
+
+def is_id(path: Path) -> bool:
+    """Whether a field is called like an id."""
+    return plain(names_of(path)[-1]).endswith(("id", "ids"))
 
 
 def _is_id(seen: Seen) -> bool:
@@ -152,12 +168,13 @@ def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = No
     ranks = [] if request is None else roles.ranks(profile, used, request)
     used |= {one.path for one in ranks}
     together = request or person
-    amounts = [
+    of_sold = sold.scalars if sold is not None and sold is not profile else {}
+    amounts = [  # money has decimals before numbers of pieces
         FieldGuess(path, 0.0, seen.distinct, seen.count)
-        for path, seen in (sold.scalars.items() if sold is not None and sold is not profile else ())
+        for path, seen in sorted(of_sold.items(), key=lambda one: one[1].is_whole)
         if path not in profile.scalars and _fits("value", seen) and seen.unit is None
         if is_of_all(path)
-        if not any(word.endswith("id") for word in words(names_of(path)[-1])[-1:])
+        if not is_id(path)
     ]
     return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts)
 
@@ -175,7 +192,7 @@ def find_fields(
     fields, guesses = FoundFields(), guesses or Guesses()
     if item is not None and item.list is None:
         fields.taken |= {path for path in (item.path, item.impression) if path is not None}
-    _find_time(profile, fields)
+    _find_time(profile, kind, fields)
     _find_user(profile, fields, guesses.persons)
     _find_event_id(profile, fields)
     if kind == TYPE_OF_KIND[EXPOSURES]:
@@ -195,6 +212,8 @@ def find_fields(
             _take(fields, name, places(profile, name))
     if kind == "conversion" and "value" in of_kind and "value" not in fields.fields:
         _guess(profile, fields, "value", guesses.values)
+        if "value" not in fields.fields and (paid := _paid(profile)):
+            fields.doubts["value"] = f"none found: is it in {paid}?"
     if "position" in of_kind and "position" not in fields.fields:
         _guess(profile, fields, "position", guesses.positions)
     _take_our_names(profile, names, fields)
@@ -261,30 +280,39 @@ def _take(found: FoundFields, name: str, candidates: Iterable[_Place]) -> _Place
     return best
 
 
-def _find_time(profile: Profile, fields: FoundFields) -> None:
-    candidates = [p for p in places(profile, "ts") if p.share > _LEAST_SHARE]
-    if not candidates:
-        candidates = [
-            _Place(path, seen, 99, profile.share(path))
-            for path, seen in profile.scalars.items()
-            if seen.unit is not None and profile.share(path) > _LEAST_SHARE
-        ]
+def _find_time(profile: Profile, kind: str, fields: FoundFields) -> None:
+    named = [p for p in places(profile, "ts") if p.share > _LEAST_SHARE]
+    others = [
+        _Place(path, seen, 99, profile.share(path))
+        for path, seen in profile.scalars.items()
+        if _is_past(path, seen) and profile.share(path) > _LEAST_SHARE
+    ]
+    of_kind = [p for p in others if classified(names_of(p.path)[-1])[0] == kind]
+    candidates = of_kind or named or others
     best = _take(fields, "ts", candidates)
     if best is None:
         fields.doubts["ts"] = "no field looks like the time of the event"
         return
     unit = best.seen.unit
     if unit == "format":
-        form, *others = best.seen.formats
+        form, *forms = best.seen.formats
         fields.fields["ts"] = {"path": text_of(best.path), "format": form}
-        if others:
-            fields.doubts["ts"] = f"its format may be {others[0]}, too"
+        if forms:
+            fields.doubts["ts"] = f"its format may be {forms[0]}, too"
         return
     if unit not in ("ms", "iso"):
         fields.fields["ts"] = {"path": text_of(best.path), "unit": unit}
-    others = [text_of(p.path) for p in candidates[1:4]]
-    if others:
-        fields.doubts["ts"] = f"{', '.join(others)} may be times, too"
+    if len(candidates) > 1:
+        more = ", ".join(text_of(p.path) for p in candidates[1:4])
+        fields.doubts["ts"] = f"{more} may be times, too"
+
+
+def _is_past(path: Path, seen: Seen) -> bool:
+    """Whether a field that no name says may be when something was: no id, and not to come."""
+    if seen.unit is None or is_id(path):
+        return False
+    latest = max(filter(None, map(seconds_of, seen.values)), default=0.0)
+    return latest < time() + _DAY_SECONDS
 
 
 def _find_arm(profile: Profile, found: FoundFields) -> None:
@@ -372,6 +400,11 @@ def unnamed_items(profile: Profile, guesses: Guesses) -> list[ItemField]:
     return [*alone, *of_lists, *singles]
 
 
+def request_ids(profile: Profile) -> list[ItemField]:
+    """Fields whose names say an id of a request, which may be one of its only impression."""
+    return [ItemField(None, p.path, p.seen, is_named=False) for p in places(profile, "request_id")]
+
+
 def _id_lists(profile: Profile) -> list[tuple[Path, Seen]]:
     return [
         (path, seen)
@@ -405,7 +438,18 @@ def _take_item(
         if not item.is_named:
             found = f"{text_of(item.path)}, {item.seen.distinct:,} values"
             fields.doubts["item_id"] = f"by its values {found}"
+        if others := _numbered(profile, item.path):
+            listed = ", ".join(others)
+            fields.doubts["item_id"] = f"{listed} hold items, too, and are not read: make a list"
     return of_kind
+
+
+def _numbered(profile: Profile, path: Path) -> list[str]:
+    """Fields called like another one but for their numbers: ``item_2`` beside ``item_1``."""
+    name = str(path[-1])
+    stem = name.rstrip("0123456789")
+    others = [p for p in profile.scalars if p[:-1] == path[:-1] and p != path and stem != name]
+    return [str(p[-1]) for p in others if str(p[-1]).rstrip("0123456789") == stem and stem]
 
 
 def _lists(profile: Profile) -> Iterator[tuple[tuple[int, int, int], Path]]:
@@ -489,6 +533,15 @@ def _find_value(profile: Profile, fields: FoundFields) -> None:
         fields.fields["value"] = {"product": [text_of(price.path), text_of(pieces.path)]}
     elif _take(fields, "value", candidates) is None:
         _take_money(profile, fields)
+
+
+def _paid(profile: Profile) -> str | None:
+    """Where a number stands in an object that is called like money."""
+    found = {text_of(path): path for path, seen in profile.scalars.items() if seen.is_numeric}
+    for at, inner in profile.lists.items():
+        numbers = [path for path, seen in inner.scalars.items() if seen.is_numeric]
+        found |= {joined(f"{text_of(at)}[]", text_of(path)): (*at, *path) for path in numbers}
+    return next((t for t, path in found.items() if {*map(plain, names_of(path))} & _MONEY), None)
 
 
 def _take_money(profile: Profile, fields: FoundFields) -> None:

@@ -12,8 +12,10 @@ from streamer.settings.paths import Path
 _WHOLE = re.compile(r"(-?\d+)\.0")
 _TIMES = 2
 """A field goes before one with a likelier name if it has so many times its common values."""
-_MOST = 0.9
+_LEAST_COMMON = 0.8
 """Share of the values of feedback that impressions have, too, where an id stands for the item."""
+_FEW = 0.05
+"""Share of impressions that may have the id of another one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +69,9 @@ def shared(shown: Sequence[ItemField], other: Sequence[ItemField]) -> list[ItemF
     """An id of impressions, and that of feedback which names the impression by it: for feedback
     that says no item."""
     for one in sorted(shown, key=lambda one: -one.seen.distinct):
-        for own in other if one.list is None else ():
-            if own.values and _common(one, own) >= _MOST * len(own.values):
+        is_alone = one.list is None and one.seen.repeats <= _FEW * one.seen.count
+        for own in other if is_alone else ():
+            if own.values and _common(one, own) >= _LEAST_COMMON * len(own.values):
                 return [replace(of, path=None, impression=of.path) for of in (one, own)]
     return None
 

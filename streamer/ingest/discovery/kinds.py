@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +16,19 @@ from streamer.ingest.discovery.names import (
     rank,
     words,
 )
-from streamer.ingest.discovery.profile import Profile, Seen, is_of_all, names_of, values_of
+from streamer.ingest.discovery.profile import (
+    Profile,
+    Seen,
+    is_of_all,
+    names_of,
+    nearly_all,
+    values_of,
+)
 from streamer.ingest.lookup import values_at
-from streamer.settings.paths import Path, text_of
+from streamer.settings.paths import Path, path_of, text_of
 
-_MOST_VALUES = 100
+_MOST_VALUES, _MOST_WORDS = 100, 4
+"""Of what says the kind, and in a value of it, in the mean: more make sentences."""
 _LEAST_SHARE = 0.6
 """Of the records that have a column of flags."""
 _FEW = 0.05
@@ -39,7 +48,8 @@ _OTHERS = frozenset(
 _CONVERSIONS = frozenset(
     words(
         "purchase purchases purchased bought buy conversion conversions converted convert "
-        "transaction order orders ordered sale sales sold subscribed booked booking install conv"
+        "transaction transactions order orders ordered sale sales sold subscribed booked booking "
+        "install conv"
     )
 )
 _CLICKS = frozenset(
@@ -65,6 +75,7 @@ _VIEWS = frozenset(
 )
 _EXPERIMENTS = frozenset(words("experiment experiments abtest"))
 _EXPOSED = frozenset(words("exposure exposures exposed impression started assigned assignment"))
+_CARTS = frozenset(words("cart basket"))
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
 
 
@@ -90,6 +101,13 @@ class Value:
     is_sure: bool = True
     there: str | None = None
     """What must stand at `Kinds.where`, besides."""
+
+    def has(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record holds what those with the value do."""
+        path = self.extra.get("has")
+        if not isinstance(path, str):
+            return True
+        return any(value is not None for value in values_at(record, path_of(path)))
 
 
 @dataclass(frozen=True)
@@ -132,7 +150,7 @@ class Kinds:
                 if value.text == text and value.kind and value.there == text_there
             )
         own = text or ""
-        return tuple(value.kind for value in self.values if value.text == own and value.kind)
+        return tuple(v.kind for v in self.values if v.text == own and v.kind and v.has(record))
 
 
 def classified(name: str) -> tuple[str, dict[str, str | bool]]:
@@ -183,8 +201,8 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
     best = max(candidates, key=lambda one: one[0], default=None)
     if best is not None and best[0][0] >= 2:
         return best[1]
-    if shown := _click_column(profile):
-        return shown
+    if found := _click_column(profile) or _outcomes(profile) or _one_of(profile):
+        return found
     fixed = kinds_of_topic(topic)
     if fixed is not None and fixed != "session":
         return Kinds(fixed=(fixed,))
@@ -214,9 +232,10 @@ def _judge(
     at: Kinds,
 ) -> None:
     """Adds a candidate, with what speaks for it."""
-    if seen.distinct > _MOST_VALUES or seen.is_numeric:
+    is_text = sum(len(text.split()) for text in seen.values) > _MOST_WORDS * seen.distinct
+    if seen.distinct > _MOST_VALUES or seen.is_numeric or is_text:
         return
-    values = _values(seen, profile)
+    values = _values(seen, profile, at.path)
     lacking = profile.records - seen.count
     if lacking > _FEW * profile.records:
         # Records that do not say it may be the lists that the others were chosen from.
@@ -226,7 +245,8 @@ def _judge(
         lacks: dict[str, str | bool] = {"lacks": text_of(at.path)}
         values.append(Value("", "impression", lacking, lacks, is_sure=False))
     of_kinds = {value.kind for value in values if value.kind and (value.is_sure or not value.text)}
-    if not of_kinds or (rank_of_name is None and len(of_kinds) < 2):
+    told = {v.kind for v in values if v.kind} if is_unnamed(at.path or ()) else of_kinds
+    if not of_kinds or (rank_of_name is None and len(told) < 2):
         return
     of_known_kind = sum(value.records for value in values if value.kind)
     worth = (
@@ -241,7 +261,7 @@ def _judge(
 
 def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profile) -> None:
     """Adds a field whose words say nothing, where records with one of its values alone have a
-    number: these are conversions, the most frequent are impressions, and others clicks."""
+    number: these are conversions; of others the most frequent are impressions, the next clicks."""
     for path, seen in profile.scalars.items():
         of_values = [text for text, _ in seen.values.most_common()]
         if not 2 <= len(of_values) <= _MOST_GUESSED or profile.share(path) < 1 - _FEW:
@@ -256,9 +276,11 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
             sold = next(iter(owners))
             if sold == of_values[0] or numbers.count < 0.9 * seen.values[sold]:
                 continue
-            kinds = {of_values[0]: "impression", sold: "conversion"}
+            most, *others = of_values
+            clicked = next(text for text in (*others, "") if text != sold)
+            kinds = {most: "impression", sold: "conversion", clicked: "click"}
             values = [
-                Value(text, kinds.get(text, "click"), seen.values[text], is_sure=False)
+                Value(text, kinds.get(text, ""), seen.values[text], is_sure=False)
                 for text in of_values
             ]
             to.append(((2.0, 0.0, 1.0, 0.0, -len(path)), Kinds(path=path, values=tuple(values))))
@@ -271,23 +293,49 @@ def _is_rating(path: Path, seen: Seen) -> bool:
     return is_named and has_grades and seen.within(0, _MOST_GRADES)
 
 
-def _values(seen: Seen, profile: Profile) -> list[Value]:
-    found = []
+def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
+    found = list[Value]()
     has_arms = ("experiment",) in profile.scalars and ("arm",) in profile.scalars
     for text, records in seen.values.most_common():
         is_ours = has_arms and text == "exposure"  # else of items: exposed are they, too
         kind, extra = ("exposure", {}) if is_ours else classified(text)
         found.append(Value(text, kind, records, extra))
-    if not any(value.kind == "impression" for value in found):
-        found = [_as_view(value) for value in found]
+    of_kinds = {value.kind for value in found}
+    if "impression" not in of_kinds:
+        with_list = _with_lists(profile, path) if path and of_kinds > {""} else set()
+        kind = "impression" if with_list or not _is_of_shop(found, profile, path) else "click"
+        found = [_as_view(value, with_list, kind) for value in found]
     return found
 
 
-def _as_view(value: Value) -> Value:
-    """Where nothing else is shown, what is viewed may be an impression."""
+def _as_view(value: Value, with_list: Set[str], kind: str) -> Value:
+    """Where nothing else is shown, that may be what has a list of ids, else what is viewed."""
     said = frozenset(words(value.text))
-    is_view = not value.kind and said & _VIEWS and not said & _OTHERS
-    return Value(value.text, "impression", value.records, {}, False) if is_view else value
+    is_view = value.text in with_list if with_list else said & _VIEWS
+    is_free = not value.kind and not said & _OTHERS
+    return Value(value.text, kind, value.records, {}, False) if is_free and is_view else value
+
+
+def _with_lists(profile: Profile, path: Path) -> set[str]:
+    """The values of which nearly all records hold a list, where others hold none."""
+    texts = values_of(profile, path)
+    lists = Counter(x for x, has_list in zip(texts, profile.with_list, strict=True) if has_list)
+    counts = Counter(texts)
+    found = {text for text in counts if text is not None and nearly_all(lists[text], counts[text])}
+    return found if len(found) < len(counts) else set()
+
+
+def _is_of_shop(values: Sequence[Value], profile: Profile, path: Path | None) -> bool:
+    """Whether people look at one page after another: what they view comes before carts and orders,
+    nothing is clicked, and hardly two views are of one moment."""
+    is_clicked = any(value.kind == "click" and not value.extra for value in values)
+    goes_on = any(value.kind == "conversion" or {*words(value.text)} & _CARTS for value in values)
+    time = next((at for at, seen in profile.scalars.items() if seen.unit is not None), None)
+    if is_clicked or not goes_on or time is None or path is None:
+        return False
+    both = zip(values_of(profile, path), values_of(profile, time), strict=True)
+    times = [at for text, at in both if text and {*words(text)} & _VIEWS]
+    return len(times) - len(set(times)) <= _FEW * len(times)
 
 
 def _click_column(profile: Profile) -> Kinds | None:
@@ -310,6 +358,35 @@ def _click_column(profile: Profile) -> Kinds | None:
     values = [Value(flag, "impression", seen.values[flag]) for flag in (*no, *yes)]
     values += [Value(flag, "click", seen.values[flag]) for flag in yes]
     return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
+
+
+def _outcomes(profile: Profile) -> Kinds | None:
+    """Impressions that hold the time of a click, or of a conversion, where there was one."""
+    times = [path for path, seen in profile.scalars.items() if seen.unit is not None]
+    kinds = {path: classified(names_of(path)[-1])[0] for path in times}
+    feedback = [path for path, kind in kinds.items() if kind in ("click", "conversion")]
+    whole = next((p for p in times if p not in feedback and profile.share(p) > 1 - _FEW), None)
+    some = [p for p in feedback if is_of_all(p) and profile.share(p) <= _LEAST_SHARE]
+    if whole is None or not some or len(some) < len(feedback) or profile.within:
+        return None
+    kinds[whole] = "impression"
+    counts = {path: profile.scalars[path].count for path in (whole, *some)}
+    rules = (Value("", kinds[path], n, {"has": text_of(path)}) for path, n in counts.items())
+    return Kinds(values=tuple(rules))
+
+
+def _one_of(profile: Profile) -> Kinds | None:
+    """Records of which each holds one of several objects, whose names say what they are."""
+    objects = profile.objects
+    counts = Counter(n for one in objects for n, x in one.items() if isinstance(x, Mapping) and x)
+    kinds = {name: classified(name)[0] for name in counts}
+    named = [name for name, kind in kinds.items() if kind]
+    alone = sum(sum(bool(one.get(name)) for name in named) == 1 for one in objects)
+    is_one = nearly_all(alone, profile.records) and not profile.within
+    if len({kinds[name] for name in named}) < 2 or not is_one:
+        return None
+    has = {name: text_of((name,)) for name in named}
+    return Kinds(values=tuple(Value("", kinds[n], counts[n], {"has": has[n]}) for n in named))
 
 
 _SURE: Sequence[str] = CLICK_COLUMNS[:-2]

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from streamer._core import RecordDecoder
-from streamer.ingest.discovery.kinds import find_kinds
+from streamer.ingest.discovery.kinds import NO, YES, find_kinds
 from streamer.ingest.discovery.names import OTHER_NAMES, rank
 from streamer.ingest.discovery.profile import (
     EventWithin,
@@ -104,7 +104,8 @@ def _events_within(profile: Profile) -> Path:
         kinds = find_kinds(elements, {}, "")
         of_kinds = {value.kind for value in kinds.values if value.kind and value.is_sure}
         has_time = any(seen.unit is not None for seen in elements.scalars.values())
-        if kinds.path is None or len(of_kinds) < _LEAST_KINDS or not has_time:
+        are_flags = {value.text for value in kinds.values} <= {*NO, *YES}
+        if kinds.path is None or are_flags or len(of_kinds) < _LEAST_KINDS or not has_time:
             continue
         worth = (len(of_kinds), -len(path), path)
         if best is None or worth[:2] > best[:2]:

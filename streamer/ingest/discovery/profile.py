@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
@@ -15,7 +17,7 @@ from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
 from streamer.settings.paths import Each, Path, Where, text_of
 
-_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}")
+_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?!,)")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _KEYS = ("key", "name", "experiment", "experiment_id", "test")
 """Fields by which elements of a list may be told apart, whatever else they hold."""
@@ -31,6 +33,7 @@ _FORMATS = (
     *("%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
     *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y%m%d%H%M%S", "%d/%b/%Y:%H:%M:%S %z"),
     *("%a, %d %b %Y %H:%M:%S GMT", "%d %b %Y %H:%M:%S", "%Y-%m-%d", "%y%m%d%H"),
+    *("%Y-%m-%d %H:%M:%S,%f", "%Y-%m-%d-%H:%M:%S"),
 )
 """Formats of times that are looked for, beside RFC 3339."""
 _MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|\d{8}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
@@ -160,6 +163,11 @@ class Profile:
     """The path to the objects, where they are elements of records."""
     objects: Sequence[Mapping[str, Any]] = ()
     """They themselves, in their order; not of elements of lists."""
+
+    @cached_property
+    def with_list(self) -> list[bool]:
+        """Whether each object holds a list of several."""
+        return [any(len(found) > 1 for _, found in _lists_in(one, ())) for one in self.objects]
 
     def share(self, path: Path) -> float:
         """The share of objects that have a value at a path."""
@@ -357,11 +365,13 @@ def seconds_of(text: str) -> float | None:
     (1700000000.0, 1767225610.0, None)
     """
     unit = time_unit(text)
-    if unit is None:
-        return None
-    if unit != "iso":
+    if unit is not None and unit != "iso":
         return float(text) / _PER_SECOND[unit]
-    return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC).timestamp()
+    own = text.strip()[: 19 if unit else None].replace("T", " ")
+    for form in ("%Y-%m-%d %H:%M:%S",) if unit else _FORMATS:
+        with suppress(ValueError):
+            return datetime.strptime(own, form).replace(tzinfo=UTC).timestamp()
+    return None
 
 
 def names_of(path: Path) -> list[str]:

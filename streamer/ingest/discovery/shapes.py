@@ -12,13 +12,15 @@ from streamer.ingest.discovery.fields import (
     Guesses,
     find_fields,
     guesses_of,
+    is_id,
     item_fields,
+    places,
+    request_ids,
     unnamed_items,
 )
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, classified, find_kinds, with_article
 from streamer.ingest.discovery.marked import with_marked
-from streamer.ingest.discovery.names import plain
 from streamer.ingest.discovery.opening import Opening, find_opening, written
 from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
@@ -53,6 +55,8 @@ class FoundRecord:
 
 _MATRIX, _MATRIX_SHARE = 20, 0.9
 """Columns of numbers, and their share, that make a table a matrix."""
+_LEAST_ITEMS = 20
+"""Of a catalogue, in which each item stands once."""
 _Objects = list[tuple[FoundRecord, Mapping[str, Any]]]
 """Events, each with its record."""
 
@@ -117,6 +121,7 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
             looked = _Looked([sample], opening, objects)
             groups.setdefault(looked.likeness, []).append(looked)
     shapes = [_shape(_together(group)) for group in groups.values()]
+    _share_person(shapes)
     chosen = _items(shapes)
     for i, shape in enumerate(shapes):
         of_shape = {kind: item for (at, kind), item in chosen.items() if at == i}
@@ -124,6 +129,21 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
         shape.kinds = with_marked(shape.kinds, shape.profiles, shape.fields)
         shape.whole_ids = any(map(items.are_floats, _ids_of(shape, of_shape)))
     return shapes
+
+
+def _share_person(shapes: Sequence[Shape]) -> None:
+    """Looks for the person of impressions in other files, too: under one name, whatever comes again
+    in them."""
+    persons = [shape.guesses.persons for shape in shapes if "impression" in shape.profiles]
+    own = next((of[0] for of in persons if of), None)
+    if own is None:
+        return
+    for shape in shapes:
+        seen = [p.scalars[own.path] for p in shape.profiles.values() if own.path in p.scalars]
+        if seen:
+            here = replace(own, distinct=seen[0].distinct, records=seen[0].count)
+            others = [one for one in shape.guesses.persons if one.path != own.path]
+            shape.guesses = replace(shape.guesses, persons=[here, *others])
 
 
 def _ids_of(shape: Shape, chosen: Mapping[str, ItemField]) -> Iterator[Seen]:
@@ -156,16 +176,12 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
         is_other = own is not None and (item is None or not item.is_named)
         if shown and own and is_other and not (item and own.values & item.values):
             chosen[at] = None
-            if own.list is None and (pair := items.shared(unnamed[shown], unnamed[at])):
+            ids = {x: unnamed[x] + request_ids(shapes[x[0]].profiles[x[1]]) for x in (shown, at)}
+            if own.list is None and (pair := items.shared(ids[shown], ids[at])):
                 by_id, chosen[at] = pair
                 is_other = own.path != by_id.impression
                 chosen[shown] = replace(own if is_other else by_id, impression=by_id.impression)
     return {at: item for at, item in chosen.items() if item is not None}
-
-
-def is_id(path: Path) -> bool:
-    """Whether a field is called like an id."""
-    return plain(names_of(path)[-1]).endswith(("id", "ids"))
 
 
 def no_log(profile: Profile) -> str:
@@ -177,6 +193,13 @@ def no_log(profile: Profile) -> str:
         return "these are sums of events, not events: nothing can be counted again"
     if len(numbers) >= _MATRIX and len(numbers) > _MATRIX_SHARE * len(profile.scalars):
         return f"this is a matrix of {len(numbers)} numbers a row, not a log: make a row an event"
+    item = next(iter(places(profile, "item_id")), None)
+    is_item_alone = (
+        item is not None and item.seen.distinct >= _LEAST_ITEMS and not item.seen.repeats
+    )
+    if item is not None and is_item_alone and not places(profile, "user_id"):
+        things = text_of(item.path)
+        return f"this is one row for each {things} and of no person: a catalogue, not a log"
     has_time = any(seen.unit is not None for seen in profile.scalars.values())
     alone = [path for path, seen in profile.scalars.items() if seen.is_id and not seen.repeats]
     if not has_time and alone and is_id(alone[0]):
@@ -283,7 +306,8 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
         shape.doubts.append(f"kind: nothing says for sure what the records of {topic} are")
     for value in shape.kinds.values:
         if not value.is_sure:
-            shape.doubts.append(f"kind: {value.text!r} is taken for {with_article(value.kind)}")
+            what = f"taken for {with_article(value.kind)}" if value.kind else "ignored"
+            shape.doubts.append(f"kind: {value.text!r} is {what}")
 
 
 def _kinds_of(
