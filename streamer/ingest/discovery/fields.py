@@ -173,8 +173,7 @@ def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = No
         FieldGuess(path, 0.0, seen.distinct, seen.count)
         for path, seen in sorted(of_sold.items(), key=lambda one: one[1].is_whole)
         if path not in profile.scalars and _fits("value", seen) and seen.unit is None
-        if is_of_all(path)
-        if not is_id(path)
+        if is_of_all(path) and not is_id(path) and rank(names_of(path), PIECES) is None
     ]
     return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts)
 
@@ -210,8 +209,9 @@ def find_fields(
             _find_value(profile, fields)
         else:
             _take(fields, name, places(profile, name))
-    if kind == "conversion" and "value" in of_kind and "value" not in fields.fields:
-        _guess(profile, fields, "value", guesses.values)
+    if kind == "conversion" and "value" not in fields.fields:
+        if "value" in of_kind:
+            _guess(profile, fields, "value", guesses.values)
         if "value" not in fields.fields and (paid := _paid(profile)):
             fields.doubts["value"] = f"none found: is it in {paid}?"
     if "position" in of_kind and "position" not in fields.fields:
@@ -537,11 +537,14 @@ def _find_value(profile: Profile, fields: FoundFields) -> None:
 
 def _paid(profile: Profile) -> str | None:
     """Where a number stands in an object that is called like money."""
-    found = {text_of(path): path for path, seen in profile.scalars.items() if seen.is_numeric}
+    own = [p for p, seen in profile.scalars.items() if seen.is_numeric and is_of_all(p)]
+    found = {text_of(path): path for path in own}
     for at, inner in profile.lists.items():
         numbers = [path for path, seen in inner.scalars.items() if seen.is_numeric]
         found |= {joined(f"{text_of(at)}[]", text_of(path)): (*at, *path) for path in numbers}
-    return next((t for t, path in found.items() if {*map(plain, names_of(path))} & _MONEY), None)
+    return next(
+        (t for t, path in found.items() if {*words(".".join(names_of(path)))} & _MONEY), None
+    )
 
 
 def _take_money(profile: Profile, fields: FoundFields) -> None:
