@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from streamer.errors import SettingsError
 from streamer.server.api import error_answer, json_answer, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
+from streamer.settings.load import secret_of
 from streamer.settings.model import ExporterSettings
 from streamer.state.acted import Acted
 from streamer.state.annotations import Annotation
@@ -112,15 +111,7 @@ def token_of(exporter: ExporterSettings) -> str | None:
     """The token; None where marks are not to be written. SettingsError where it cannot be read."""
     if exporter.annotations_token_file is None:
         return exporter.annotations_token
-    where = f"exporter.annotations_token_file; at {exporter.annotations_token_file}"
-    try:
-        token = Path(exporter.annotations_token_file).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise SettingsError(f"cannot read ({why}) {where}") from None
-    if not token:
-        raise SettingsError(f"there is no token in {where}")
-    return token
+    return secret_of("exporter.annotations_token_file", exporter.annotations_token_file)
 
 
 def is_annotation(request: Any) -> bool:

@@ -13,13 +13,12 @@ import hmac
 import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from streamer.errors import SettingsError
-from streamer.settings.load import unusable
+from streamer.settings.load import secret_of, unusable
 from streamer.settings.model import ExporterSettings
 
 OPEN = frozenset({"/healthz"})
@@ -105,18 +104,11 @@ def _digest(text: str) -> bytes:
 
 
 def _password(exporter: ExporterSettings) -> str:
-    if exporter.password_file is None:
-        password, source = exporter.password or "", "exporter.password"
-    else:
-        source = f"exporter.password_file; at {exporter.password_file}"
-        try:
-            password = Path(exporter.password_file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            raise SettingsError(f"cannot read ({why}) {source}") from None
-    if not password:
-        raise SettingsError(f"there is no password in {source}")
-    return password
+    if exporter.password_file is not None:
+        return secret_of("exporter.password_file", exporter.password_file)
+    if not exporter.password:
+        raise SettingsError("there is no password in exporter.password")
+    return exporter.password
 
 
 def is_public(host: str) -> bool:

@@ -168,8 +168,11 @@ scrape_configs:
         ({"tls_certfile": "/no/file"}, "exporter.tls_certfile: No such file"),
         ({"tls_certfile": __file__, "tls_keyfile": None}, "cannot use exporter.tls_certfile"),
         ({"tls_certfile": None}, "exporter.tls_keyfile is set without exporter.tls_certfile"),
-        ({"password_file": "/no/file"}, "exporter.password_file; at /no/file"),
-        ({"password_file": "/dev/null"}, "there is no password in exporter.password_file"),
+        (
+            {"password_file": "/no/file"},
+            "cannot read exporter.password_file: No such file or directory; at /no/file",
+        ),
+        ({"password_file": "/dev/null"}, "exporter.password_file is an empty file; at /dev/null"),
         ({"password_file": None}, "exporter.username needs exactly one of"),
         ({"username": None}, "exporter.username needs exactly one of"),
         ({"password": "exporter-secret"}, "exporter.username needs exactly one of"),

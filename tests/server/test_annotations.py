@@ -120,7 +120,7 @@ def test_a_token_may_be_in_a_file(tmp_path: Path) -> None:
     settings = parse({"exporter": {"annotations_token_file": str(file)}})
     assert token_of(settings.exporter) == TOKEN
     file.write_text("\n")
-    for problem in ("there is no token", "cannot read"):
+    for problem in ("is an empty file", "cannot read"):
         with pytest.raises(SettingsError, match=problem):
             token_of(settings.exporter)
         file.unlink(missing_ok=True)
