@@ -458,6 +458,29 @@ def test_records_with_one_of_several_objects_are_told_by_its_name(tmp_path: Path
     (source,) = proposal.settings.sources
     assert source.fields_of("clicks")["request_id"] == "clickEvent.requestId"
     assert '{ has = "clickEvent" }' in proposal.toml
+    assert "value: none found: is it in purchaseEvent.total.units?" in proposal.toml
+
+
+def test_orders_within_shown_items_are_a_doubt(tmp_path: Path) -> None:
+    pages = [
+        {
+            "view": {"id": f"v{n}", "at": 1000 * (SECOND + 60 * n), "visitor": f"u{n % 9}"},
+            "tiles": [
+                {
+                    "productId": f"p{(n + k) % 31}",
+                    "clicked": k == n % 4,
+                    "order": {"amount": 2.5} if k == n % 4 and n % 5 == 0 else None,
+                }
+                for k in range(4)
+            ],
+        }
+        for n in range(90)
+    ]
+    path = tmp_path / "views.json"
+    path.write_text(json.dumps(pages, indent=2))
+    counts, proposal = read(path)
+    assert counts == {"impressions": 90, "clicks": 90}
+    assert "tiles[].order is not read: may it be a conversion?" in proposal.toml
 
 
 def outcomes() -> tuple[list[Row], int, int]:

@@ -3,10 +3,10 @@ a list of ids."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value, classified
+from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value, classified, with_article
 from streamer.ingest.discovery.names import CLICK_COLUMNS, rank
 from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
 from streamer.settings.event_fields import ELEMENT_FIELDS
@@ -69,6 +69,20 @@ def _marked(profile: Profile, item: str, kind: str) -> str | None:
         if said == kind and seen.is_id and text_of(path) + "[]" != item:
             return f"{text_of(path)}[]"
     return None
+
+
+def not_marked(profiles: Mapping[str, Profile], fields: Mapping[str, Fields]) -> Iterator[str]:
+    """What is not sure of shown items that hold an object of a kind of which there is no event."""
+    item = fields.get("impression", {}).get("item_id")
+    if not isinstance(item, str) or "[]" not in item:
+        return
+    within, _, _ = item.rpartition("[]")
+    elements = profiles["impression"].lists.get(path_of(within), Profile())
+    objects = {str(path[0]) for path in elements.scalars if len(path) > 1}
+    for name in sorted(objects):
+        kind, _ = classified(name)
+        if kind in ("click", "conversion") and kind not in fields:
+            yield f"kind: {within}[].{name} is not read: may it be {with_article(kind)}?"
 
 
 def _is_flag(path: Path, seen: Seen, kind: str) -> bool:

@@ -20,7 +20,7 @@ from streamer.ingest.discovery.fields import (
 )
 from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, classified, find_kinds, with_article
-from streamer.ingest.discovery.marked import with_marked
+from streamer.ingest.discovery.marked import not_marked, with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, written
 from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
@@ -127,6 +127,7 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
         of_shape = {kind: item for (at, kind), item in chosen.items() if at == i}
         _fill_all(shape, of_shape)
         shape.kinds = with_marked(shape.kinds, shape.profiles, shape.fields)
+        shape.doubts += not_marked(shape.profiles, shape.fields)
         shape.whole_ids = any(map(items.are_floats, _ids_of(shape, of_shape)))
     return shapes
 
