@@ -30,6 +30,7 @@ _SIGNATURES = {
     b"PAR1": "a Parquet file: end its name with .parquet",
 }
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _WINDOWS, _LEAST_LINES = "cp1252", 3
 """The encoding of tables that are none of Unicode, and the lines that must show it."""
 _VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
@@ -40,15 +41,19 @@ _AFTER = re.compile(r"[\s,\]]")
 _VALUE = re.compile(r"[^\s,\]]")
 _BULK = re.compile(rb'\s*\{\s*"(index|create|update|delete)"\s*:\s*\{[^{}]*\}\s*\}')
 """What Elasticsearch's bulk files say of the document in the next line."""
+_SQL = (
+    rb"(--.*\n|/\*.*\n|\s)*(copy\s+[\w.\"]+\s*(\(|from\s)"
+    rb"|(insert into|create table|drop table)\s|(set|pragma)\s+\w+\s*[=;])"
+)
 _NO_LOGS = {
     re.compile(pattern, re.IGNORECASE): what
     for pattern, what in {
         rb"\s*<(!doctype|html|head)": "a page of HTML, not a log: download the file itself",
-        rb"(--.*\n|\s)*(copy|insert into|create table|set \w+ =)\s": "a dump of SQL, not a log: "
-        "export each table as CSV (psql: \\copy TABLE to 'TABLE.csv' csv header)",
+        _SQL: "a dump of SQL, not a log: export each table as CSV (psql: \\copy TABLE to "
+        "'TABLE.csv' csv header)",
         rb"\s*[\[{]\s*'": "Python's literals, not JSON: write each line by json.dumps()",
-        rb"[^\s{\[]+\t[{\[]": "JSON behind the keys of Kafka's records: put each key into its "
-        "record as a field, or name the cluster with --brokers",
+        rb"[^\s{\[]+\t[{\[][^\t\n]*[}\]]\r?\n": "JSON behind the keys of Kafka's records: put each "
+        "key into its record as a field, or name the cluster with --brokers",
     }.items()
 }
 """How a file begins that is none."""
@@ -231,9 +236,14 @@ def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def _is_windows(block: bytes) -> bool:
-    """Whether lines have letters beyond ASCII, and none of them is UTF-8: as Excel writes them."""
-    lines = [line for line in block.split(b"\n")[:-1] if not line.isascii()]
-    return len(lines) >= _LEAST_LINES and not any(map(_is_utf_8, lines))
+    """Whether many lines have letters beyond ASCII, mostly one by itself as Western languages have
+    them, and none of them is UTF-8: as Excel writes them."""
+    lines = block.split(b"\n")[:-1]
+    others = [line for line in lines if not line.isascii()]
+    if len(others) < max(_LEAST_LINES, len(lines) // 100) or any(map(_is_utf_8, others)):
+        return False
+    runs = [len(run) for line in others for run in _BEYOND_ASCII.findall(line)]
+    return sum(runs) < 1.5 * len(runs)
 
 
 def _is_utf_8(line: bytes) -> bool:

@@ -657,3 +657,79 @@ def test_a_file_that_is_no_log_is_told_as_what_it_is(what: str, tmp_path: Path) 
     path.write_text(EXPORTS[what])
     with pytest.raises(SourceError, match=f"it is {what}"):
         streamer.read(path)
+
+
+def _kinds_at(row: Row, names: Sequence[str]) -> str:
+    return names[("shown", "click", "order").index(row["kind"])]
+
+
+LIKE_EVENTS = {
+    "a day of an order": lambda row: {"order_date": "2025-12-09"} if row["kind"] == "order" else {},
+    "the click before": lambda row: (
+        {"previous_click_time": row["at"] - 90_000_000} if row["kind"] == "click" else {}
+    ),
+    "the last purchase": lambda row: (
+        {"last_purchase_at": row["at"] - 9_000_000} if row["item"] % 5 == 0 else {}
+    ),
+    "tags of what was bought": lambda row: (
+        {"categories": ["shoes", "men"]} if row["kind"] == "order" else {}
+    ),
+    "a time to come": lambda row: (
+        {"at": 4_000_000_000_000} if row["item"] == 7 and row["who"] == 3 else {}
+    ),
+}
+"""What looks like an event, or like its time, and is none."""
+
+
+@pytest.mark.parametrize("name", LIKE_EVENTS)
+@pytest.mark.parametrize("words", [("shown", "click", "order"), ("view", "click", "order")])
+def test_what_looks_like_an_event_changes_no_mapping(
+    name: str, words: tuple[str, str, str], tmp_path: Path
+) -> None:
+    rows = renamed(("shown", "click", "order"), {})
+    rows = [{**row, **LIKE_EVENTS[name](row), "kind": _kinds_at(row, words)} for row in rows]
+    proposal = proposed(lines_of(tmp_path / "a.ndjson", rows))
+    (source,) = proposal.settings.sources
+    assert [source.fields_of(kind)["ts"] for kind in ("impressions", "clicks", "conversions")] == [
+        "at"
+    ] * 3
+    assert source.kind.field == "kind"
+    assert words[0] in map(str, source.kind.impression)
+
+
+def test_times_before_an_impression_are_no_outcome_of_it(tmp_path: Path) -> None:
+    rows = [
+        {"ts": at, "user_id": f"u{n % 9}", "item_id": f"i{n % 31}"}
+        | ({"last_purchase_at": at - 10**9} if n % 3 == 0 else {})
+        for n in range(300)
+        for at in [1000 * (SECOND + 60 * n)]
+    ]
+    counts, _ = read(lines_of(tmp_path / "events.ndjson", rows))
+    assert counts == {"impressions": 300}
+    counts, _ = read(lines_of(tmp_path / "clicks.ndjson", rows))
+    assert counts == {"clicks": 300}
+
+
+def test_columns_without_names_are_those_of_their_own_file(tmp_path: Path) -> None:
+    shown = [row for row in log(200) if row["kind"] == "shown"]
+    impressions = [(f"u{row['who']}", f"i{row['item']}", row["at"]) for row in shown]
+    clicks = [(f"i{row['item']}", f"u{row['who']}", row["at"] + 5) for row in shown[::4]]
+    files = (
+        table_of(tmp_path / "impressions.csv", impressions),
+        table_of(tmp_path / "clicks.csv", clicks),
+    )
+    counts, proposal = read(*files)
+    assert counts == {"impressions": len(impressions), "clicks": len(clicks)}
+    assert "hold such values" not in proposal.toml
+
+
+def test_tables_that_only_look_like_no_log_are_read(tmp_path: Path) -> None:
+    rows = [["copy", "user_id", "type", "ts", "item_id"]]
+    rows += [
+        [f"Buy {n % 4}", f"u{n % 9}", "click", f"{SECOND + n}000", f"i{n}"] for n in range(300)
+    ]
+    path = table_of(tmp_path / "a.tsv", rows, "\t")
+    with path.open("ab") as file:
+        file.write(b"x\t\x81\xff\tclick\t1767225600000\ti\n" * 3)
+    counter = streamer.read(path)
+    assert sum(map(int, map(str, counter.what_was_read.kinds["events"]))) == 300

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from time import time
 
 from streamer.ingest.discovery import roles
 from streamer.ingest.discovery.items import ItemField
-from streamer.ingest.discovery.kinds import classified
 from streamer.ingest.discovery.names import (
     ARM_NAMES,
     OTHER_NAMES,
@@ -17,6 +16,7 @@ from streamer.ingest.discovery.names import (
     PRICES,
     RATINGS,
     is_item,
+    is_unnamed,
     plain,
     rank,
     rank_of_end,
@@ -26,9 +26,11 @@ from streamer.ingest.discovery.profile import (
     Profile,
     Seen,
     is_around,
+    is_id,
     is_of_all,
     joined,
     names_of,
+    nearly_all,
     seconds_of,
 )
 from streamer.ingest.discovery.roles import FieldGuess
@@ -71,11 +73,6 @@ _NEVER_ITEMS = ("user_id", "event_id", "session_id", "request_id", "position", "
 _DAY_SECONDS = 86_400
 _WITH_OUTLIERS = ("value", "dwell_ms")
 """Numbers of which a few may be too large."""
-
-
-def is_id(path: Path) -> bool:
-    """Whether a field is called like an id."""
-    return plain(names_of(path)[-1]).endswith(("id", "ids"))
 
 
 def _is_id(seen: Seen) -> bool:
@@ -184,14 +181,19 @@ def _is_measure(path: Path, seen: Seen) -> bool:
 
 
 def find_fields(
-    profile: Profile, kind: str, item: ItemField | None = None, guesses: Guesses | None = None
+    profile: Profile,
+    kind: str,
+    item: ItemField | None = None,
+    guesses: Guesses | None = None,
+    own_time: Path | None = None,
 ) -> FoundFields:
     """Where the fields of the records of a kind (impression, …) stand. ``item``: the one that was
-    chosen of ``item_fields``; by default the first of them."""
+    chosen of ``item_fields``; by default the first of them. ``own_time``: the time that makes a
+    record one of the kind."""
     fields, guesses = FoundFields(), guesses or Guesses()
     if item is not None and item.list is None:
         fields.taken |= {path for path in (item.path, item.impression) if path is not None}
-    _find_time(profile, kind, fields)
+    _find_time(profile, own_time, fields)
     _find_user(profile, fields, guesses.persons)
     _find_event_id(profile, fields)
     if kind == TYPE_OF_KIND[EXPOSURES]:
@@ -212,7 +214,7 @@ def find_fields(
     if kind == "conversion" and "value" not in fields.fields:
         if "value" in of_kind:
             _guess(profile, fields, "value", guesses.values)
-        if "value" not in fields.fields and (paid := _paid(profile)):
+        if "value" not in fields.fields and (paid := _paid(profile, fields.taken)):
             fields.doubts["value"] = f"none found: is it in {paid}?"
     if "position" in of_kind and "position" not in fields.fields:
         _guess(profile, fields, "position", guesses.positions)
@@ -280,15 +282,15 @@ def _take(found: FoundFields, name: str, candidates: Iterable[_Place]) -> _Place
     return best
 
 
-def _find_time(profile: Profile, kind: str, fields: FoundFields) -> None:
+def _find_time(profile: Profile, own: Path | None, fields: FoundFields) -> None:
+    """``own``: the time that makes a record an event of the kind."""
     named = [p for p in places(profile, "ts") if p.share > _LEAST_SHARE]
     others = [
         _Place(path, seen, 99, profile.share(path))
         for path, seen in profile.scalars.items()
         if _is_past(path, seen) and profile.share(path) > _LEAST_SHARE
     ]
-    of_kind = [p for p in others if classified(names_of(p.path)[-1])[0] == kind]
-    candidates = of_kind or named or others
+    candidates = [p for p in others if p.path == own] or named or others
     best = _take(fields, "ts", candidates)
     if best is None:
         fields.doubts["ts"] = "no field looks like the time of the event"
@@ -311,8 +313,9 @@ def _is_past(path: Path, seen: Seen) -> bool:
     """Whether a field that no name says may be when something was: no id, and not to come."""
     if seen.unit is None or is_id(path):
         return False
-    latest = max(filter(None, map(seconds_of, seen.values)), default=0.0)
-    return latest < time() + _DAY_SECONDS
+    tomorrow = time() + _DAY_SECONDS
+    past = sum(seen.unit == "format" or (seconds_of(x) or 0) < tomorrow for x in seen.values)
+    return nearly_all(past, seen.distinct)
 
 
 def _find_arm(profile: Profile, found: FoundFields) -> None:
@@ -440,16 +443,24 @@ def _take_item(
             fields.doubts["item_id"] = f"by its values {found}"
         if others := _numbered(profile, item.path):
             listed = ", ".join(others)
-            fields.doubts["item_id"] = f"{listed} hold items, too, and are not read: make a list"
+            doubt = f"{listed} hold such values, too: to count them, put the ids into one list"
+            fields.doubts["item_id"] = "; ".join(
+                filter(None, [fields.doubts.get("item_id"), doubt])
+            )
     return of_kind
 
 
 def _numbered(profile: Profile, path: Path) -> list[str]:
-    """Fields called like another one but for their numbers: ``item_2`` beside ``item_1``."""
-    name = str(path[-1])
+    """Fields with values of another one, and its name but for the number: ``a_2`` of ``a_1``."""
+    name, own = str(path[-1]), profile.scalars[path]
     stem = name.rstrip("0123456789")
-    others = [p for p in profile.scalars if p[:-1] == path[:-1] and p != path and stem != name]
-    return [str(p[-1]) for p in others if str(p[-1]).rstrip("0123456789") == stem and stem]
+    return [
+        str(other[-1])
+        for other, seen in profile.scalars.items()
+        if stem not in ("", name) and not is_unnamed(path) and other[:-1] == path[:-1] != other
+        if other != path and str(other[-1]).rstrip("0123456789") == stem
+        if seen.values.keys() & own.values.keys()
+    ]
 
 
 def _lists(profile: Profile) -> Iterator[tuple[tuple[int, int, int], Path]]:
@@ -535,16 +546,17 @@ def _find_value(profile: Profile, fields: FoundFields) -> None:
         _take_money(profile, fields)
 
 
-def _paid(profile: Profile) -> str | None:
+def _paid(profile: Profile, taken: Container[Path]) -> str | None:
     """Where a number stands in an object that is called like money."""
-    own = [p for p, seen in profile.scalars.items() if seen.is_numeric and is_of_all(p)]
-    found = {text_of(path): path for path in own}
-    for at, inner in profile.lists.items():
-        numbers = [path for path, seen in inner.scalars.items() if seen.is_numeric]
-        found |= {joined(f"{text_of(at)}[]", text_of(path)): (*at, *path) for path in numbers}
-    return next(
-        (t for t, path in found.items() if {*words(".".join(names_of(path)))} & _MONEY), None
-    )
+    below = {(): profile.scalars} | {(*p, Each()): of.scalars for p, of in profile.lists.items()}
+    for at, scalars in below.items():
+        for own, seen in scalars.items():
+            path = (*at, *own)
+            is_free = path not in taken and is_of_all(path) and not is_id(path)
+            is_number = seen.is_numeric and seen.unit is None and len(path) > 1
+            if is_free and is_number and {*words(".".join(names_of(path)))} & _MONEY:
+                return text_of(path)
+    return None
 
 
 def _take_money(profile: Profile, fields: FoundFields) -> None:

@@ -19,13 +19,16 @@ from streamer.ingest.discovery.names import (
 from streamer.ingest.discovery.profile import (
     Profile,
     Seen,
+    is_id,
     is_of_all,
     names_of,
     nearly_all,
+    seconds_of,
     values_of,
 )
 from streamer.ingest.lookup import values_at
 from streamer.settings.paths import Path, path_of, text_of
+from streamer.settings.sources import ANY
 
 _MOST_VALUES, _MOST_WORDS = 100, 4
 """Of what says the kind, and in a value of it, in the mean: more make sentences."""
@@ -76,6 +79,7 @@ _VIEWS = frozenset(
 _EXPERIMENTS = frozenset(words("experiment experiments abtest"))
 _EXPOSED = frozenset(words("exposure exposures exposed impression started assigned assignment"))
 _CARTS = frozenset(words("cart basket"))
+_USERS = ("user_id", *OTHER_NAMES["user_id"])
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
 
 
@@ -101,6 +105,11 @@ class Value:
     is_sure: bool = True
     there: str | None = None
     """What must stand at `Kinds.where`, besides."""
+
+    @property
+    def said(self) -> str:
+        """What says the kind, for people."""
+        return self.there or self.text or str(self.extra.get("has", ""))
 
     def has(self, record: Mapping[str, Any]) -> bool:
         """Whether a record holds what those with the value do."""
@@ -201,7 +210,7 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
     best = max(candidates, key=lambda one: one[0], default=None)
     if best is not None and best[0][0] >= 2:
         return best[1]
-    if found := _click_column(profile) or _outcomes(profile) or _one_of(profile):
+    if found := _click_column(profile) or _outcomes(profile, topic) or _one_of(profile):
         return found
     fixed = kinds_of_topic(topic)
     if fixed is not None and fixed != "session":
@@ -300,42 +309,50 @@ def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
         is_ours = has_arms and text == "exposure"  # else of items: exposed are they, too
         kind, extra = ("exposure", {}) if is_ours else classified(text)
         found.append(Value(text, kind, records, extra))
-    of_kinds = {value.kind for value in found}
-    if "impression" not in of_kinds:
-        with_list = _with_lists(profile, path) if path and of_kinds > {""} else set()
-        kind = "impression" if with_list or not _is_of_shop(found, profile, path) else "click"
-        found = [_as_view(value, with_list, kind) for value in found]
-    return found
+    if any(value.kind == "impression" for value in found):
+        return found
+    shown = {v.text for v in found if _is_free(v) and {*words(v.text)} & _VIEWS}
+    kind = "click" if path and _is_browsing(found, shown, profile, path) else "impression"
+    if not shown and path:
+        shown = _with_lists(found, profile, path)
+    return [Value(v.text, kind, v.records, {}, False) if v.text in shown else v for v in found]
 
 
-def _as_view(value: Value, with_list: Set[str], kind: str) -> Value:
-    """Where nothing else is shown, that may be what has a list of ids, else what is viewed."""
-    said = frozenset(words(value.text))
-    is_view = value.text in with_list if with_list else said & _VIEWS
-    is_free = not value.kind and not said & _OTHERS
-    return Value(value.text, kind, value.records, {}, False) if is_free and is_view else value
+def _is_free(value: Value) -> bool:
+    """Whether no word says what records with a value are."""
+    return not value.kind and not {*words(value.text)} & _OTHERS
 
 
-def _with_lists(profile: Profile, path: Path) -> set[str]:
-    """The values of which nearly all records hold a list, where others hold none."""
+def _with_lists(values: Sequence[Value], profile: Profile, path: Path) -> set[str]:
+    """Values that no word explains, of which nearly all records hold a list, as clicks do not."""
     texts = values_of(profile, path)
     lists = Counter(x for x, has_list in zip(texts, profile.with_list, strict=True) if has_list)
-    counts = Counter(texts)
-    found = {text for text in counts if text is not None and nearly_all(lists[text], counts[text])}
-    return found if len(found) < len(counts) else set()
+    clicked = [value for value in values if value.kind == "click"]
+    if not clicked or any(lists[value.text] > _FEW * value.records for value in clicked):
+        return set()
+    return {v.text for v in values if _is_free(v) and nearly_all(lists[v.text], v.records)}
 
 
-def _is_of_shop(values: Sequence[Value], profile: Profile, path: Path | None) -> bool:
+def _is_browsing(values: Sequence[Value], shown: Set[str], profile: Profile, path: Path) -> bool:
     """Whether people look at one page after another: what they view comes before carts and orders,
-    nothing is clicked, and hardly two views are of one moment."""
+    nothing is clicked, and hardly two views of a person are of one moment."""
     is_clicked = any(value.kind == "click" and not value.extra for value in values)
     goes_on = any(value.kind == "conversion" or {*words(value.text)} & _CARTS for value in values)
-    time = next((at for at, seen in profile.scalars.items() if seen.unit is not None), None)
-    if is_clicked or not goes_on or time is None or path is None:
+    times = _times(profile)
+    if is_clicked or not goes_on or not times:
         return False
-    both = zip(values_of(profile, path), values_of(profile, time), strict=True)
-    times = [at for text, at in both if text and {*words(text)} & _VIEWS]
-    return len(times) - len(set(times)) <= _FEW * len(times)
+    users = [at for at in profile.scalars if rank(names_of(at), _USERS) is not None]
+    columns = (values_of(profile, column) for column in (path, times[0], *users[:1]))
+    rows = zip(*columns, strict=True)
+    moments = [row[1:] for row in rows if row[0] in shown]
+    return bool(moments) and len(moments) - len(set(moments)) <= _FEW * len(moments)
+
+
+def _times(profile: Profile) -> list[Path]:
+    """Fields that are times and no ids, those that are called so first."""
+    found = [p for p, seen in profile.scalars.items() if seen.unit is not None and not is_id(p)]
+    wanted = ("ts", *OTHER_NAMES["ts"], "shown_at", "served_at")
+    return sorted(found, key=lambda path: rank(names_of(path), wanted) is None)
 
 
 def _click_column(profile: Profile) -> Kinds | None:
@@ -360,33 +377,57 @@ def _click_column(profile: Profile) -> Kinds | None:
     return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
 
 
-def _outcomes(profile: Profile) -> Kinds | None:
-    """Impressions that hold the time of a click, or of a conversion, where there was one."""
-    times = [path for path, seen in profile.scalars.items() if seen.unit is not None]
+def _outcomes(profile: Profile, topic: str) -> Kinds | None:
+    """Records that hold the time of a click, or of a conversion, where there was one: impressions,
+    unless the topic says else."""
+    own = kinds_of_topic(topic) or "impression"
+    times = _times(profile)
     kinds = {path: classified(names_of(path)[-1])[0] for path in times}
-    feedback = [path for path, kind in kinds.items() if kind in ("click", "conversion")]
+    feedback = {p: k for p, k in kinds.items() if k in ("click", "conversion") and is_of_all(p)}
     whole = next((p for p in times if p not in feedback and profile.share(p) > 1 - _FEW), None)
-    some = [p for p in feedback if is_of_all(p) and profile.share(p) <= _LEAST_SHARE]
-    if whole is None or not some or len(some) < len(feedback) or profile.within:
+    if whole is None or profile.within or own not in ("impression", "click"):
         return None
-    kinds[whole] = "impression"
-    counts = {path: profile.scalars[path].count for path in (whole, *some)}
-    rules = (Value("", kinds[path], n, {"has": text_of(path)}) for path, n in counts.items())
-    return Kinds(values=tuple(rules))
+    rarest = sorted(feedback, key=lambda path: -profile.scalars[path].count)
+    after = {feedback[p]: p for p in rarest if _is_after(profile, whole, p) and feedback[p] != own}
+    rules = [
+        Value("", kind, profile.scalars[p].count, {"has": text_of(p)}, False)
+        for kind, p in after.items()
+    ]
+    return (
+        Kinds(values=(Value("", own, profile.records, {"has": text_of(whole)}), *rules))
+        if rules
+        else None
+    )
+
+
+def _is_after(profile: Profile, whole: Path, outcome: Path) -> bool:
+    """Whether an outcome, which few records have, is not before what it is of."""
+    pairs = zip(values_of(profile, whole), values_of(profile, outcome), strict=True)
+    some = [(seconds_of(at), seconds_of(x)) for at, x in pairs if at is not None and x is not None]
+    later = sum(at is not None and x is not None and at <= x for at, x in some)
+    return profile.share(outcome) <= _LEAST_SHARE and nearly_all(later, len(some))
 
 
 def _one_of(profile: Profile) -> Kinds | None:
     """Records of which each holds one of several objects, whose names say what they are."""
     objects = profile.objects
-    counts = Counter(n for one in objects for n, x in one.items() if isinstance(x, Mapping) and x)
-    kinds = {name: classified(name)[0] for name in counts}
-    named = [name for name, kind in kinds.items() if kind]
-    alone = sum(sum(bool(one.get(name)) for name in named) == 1 for one in objects)
-    is_one = nearly_all(alone, profile.records) and not profile.within
-    if len({kinds[name] for name in named}) < 2 or not is_one:
+    counts = Counter(n for one in objects for n, x in one.items() if isinstance(x, Mapping))
+    said = {name: classified(name) for name in counts}
+    kinds = {name: (kind, extra) for name, (kind, extra) in said.items() if kind}
+    held = Counter(sum(isinstance(one.get(name), Mapping) for name in kinds) for one in objects)
+    is_one = nearly_all(held[0] + held[1], profile.records) and held[1] > held[0]
+    if (
+        not 1 < len(kinds) == len({kind for kind, _ in kinds.values()})
+        or not is_one
+        or profile.within
+    ):
         return None
-    has = {name: text_of((name,)) for name in named}
-    return Kinds(values=tuple(Value("", kinds[n], counts[n], {"has": has[n]}) for n in named))
+    values = [
+        Value("", kind, counts[name], {**extra, "has": text_of((name,))})
+        for name, (kind, extra) in kinds.items()
+    ]
+    rest = [Value(ANY, "", held[0], is_sure=False)] if held[0] else []
+    return Kinds(values=(*values, *rest))
 
 
 _SURE: Sequence[str] = CLICK_COLUMNS[:-2]

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.drafts import Draft
-from streamer.ingest.discovery.fields import is_id
 from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value
 from streamer.ingest.discovery.names import VARIANT
-from streamer.ingest.discovery.profile import Profile, Seen, nearly_all
+from streamer.ingest.discovery.profile import Profile, Seen, is_id, nearly_all
 from streamer.ingest.discovery.writing import toml_value
 from streamer.settings.experiments import ExperimentDefaults
 from streamer.settings.limits import MAX_NAME_CHARS

@@ -11,7 +11,14 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
+from streamer.ingest.discovery.names import (
+    EXPERIMENTS,
+    OTHER_NAMES,
+    VARIANT,
+    plain,
+    rank,
+    words,
+)
 from streamer.ingest.lookup import values_at
 from streamer.ingest.rejections import unit_of
 from streamer.settings import limits
@@ -367,10 +374,12 @@ def seconds_of(text: str) -> float | None:
     unit = time_unit(text)
     if unit is not None and unit != "iso":
         return float(text) / _PER_SECOND[unit]
-    own = text.strip()[: 19 if unit else None].replace("T", " ")
-    for form in ("%Y-%m-%d %H:%M:%S",) if unit else _FORMATS:
+    with suppress(ValueError):
+        if unit == "iso":
+            return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC).timestamp()
+    for form in () if unit == "iso" else _FORMATS:
         with suppress(ValueError):
-            return datetime.strptime(own, form).replace(tzinfo=UTC).timestamp()
+            return datetime.strptime(text.strip(), form).replace(tzinfo=UTC).timestamp()
     return None
 
 
@@ -391,6 +400,13 @@ def names_of(path: Path) -> list[str]:
         elif isinstance(step, str) and not (is_keyed and step in _GENERIC):
             names.append(step)
     return [part for name in names for part in name.split(".") if part]
+
+
+def is_id(path: Path) -> bool:
+    """Whether a field is called like an id."""
+    name = names_of(path)[-1] if path else ""
+    own = words(name)[-1:]
+    return own in (["id"], ["ids"]) or (own != ["paid"] and plain(name).endswith(("id", "ids")))
 
 
 def joined(outer: str, inner: str) -> str:

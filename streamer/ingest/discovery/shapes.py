@@ -12,7 +12,6 @@ from streamer.ingest.discovery.fields import (
     Guesses,
     find_fields,
     guesses_of,
-    is_id,
     item_fields,
     places,
     request_ids,
@@ -23,7 +22,14 @@ from streamer.ingest.discovery.kinds import Kinds, classified, find_kinds, with_
 from streamer.ingest.discovery.marked import not_marked, with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, written
 from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
-from streamer.ingest.discovery.profile import Profile, Seen, names_of, profile_of
+from streamer.ingest.discovery.profile import (
+    Profile,
+    Seen,
+    is_id,
+    names_of,
+    nearly_all,
+    profile_of,
+)
 from streamer.ingest.lookup import parsed, values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
@@ -55,6 +61,8 @@ class FoundRecord:
 
 _MATRIX, _MATRIX_SHARE = 20, 0.9
 """Columns of numbers, and their share, that make a table a matrix."""
+_LEAST_COMMON = 0.5
+"""Share of the values of a field, which those of another one of its name have, too."""
 _LEAST_ITEMS = 20
 """Of a catalogue, in which each item stands once."""
 _Objects = list[tuple[FoundRecord, Mapping[str, Any]]]
@@ -133,15 +141,18 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
 
 
 def _share_person(shapes: Sequence[Shape]) -> None:
-    """Looks for the person of impressions in other files, too: under one name, whatever comes again
-    in them."""
-    persons = [shape.guesses.persons for shape in shapes if "impression" in shape.profiles]
-    own = next((of[0] for of in persons if of), None)
-    if own is None:
+    """Looks for the person of impressions in other files, too: a field of one name that has hardly
+    another value."""
+    found = [
+        (s.profiles["impression"], s.guesses.persons) for s in shapes if "impression" in s.profiles
+    ]
+    of, own = next(((profile, persons[0]) for profile, persons in found if persons), (None, None))
+    if of is None or own is None or own.path not in of.scalars:
         return
+    known = of.scalars[own.path].values.keys()
     for shape in shapes:
         seen = [p.scalars[own.path] for p in shape.profiles.values() if own.path in p.scalars]
-        if seen:
+        if seen and len(known & seen[0].values.keys()) > _LEAST_COMMON * seen[0].distinct:
             here = replace(own, distinct=seen[0].distinct, records=seen[0].count)
             others = [one for one in shape.guesses.persons if one.path != own.path]
             shape.guesses = replace(shape.guesses, persons=[here, *others])
@@ -178,7 +189,10 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
         if shown and own and is_other and not (item and own.values & item.values):
             chosen[at] = None
             ids = {x: unnamed[x] + request_ids(shapes[x[0]].profiles[x[1]]) for x in (shown, at)}
-            if own.list is None and (pair := items.shared(ids[shown], ids[at])):
+            known = chosen[shown]
+            by = known.impression if known is not None else None
+            of_shown = [one for one in ids[shown] if by in (None, one.path)]
+            if own.list is None and (pair := items.shared(of_shown, ids[at])):
                 by_id, chosen[at] = pair
                 is_other = own.path != by_id.impression
                 chosen[shown] = replace(own if is_other else by_id, impression=by_id.impression)
@@ -195,18 +209,25 @@ def no_log(profile: Profile) -> str:
     if len(numbers) >= _MATRIX and len(numbers) > _MATRIX_SHARE * len(profile.scalars):
         return f"this is a matrix of {len(numbers)} numbers a row, not a log: make a row an event"
     item = next(iter(places(profile, "item_id")), None)
-    is_item_alone = (
-        item is not None and item.seen.distinct >= _LEAST_ITEMS and not item.seen.repeats
+    is_whole = item is not None and nearly_all(item.seen.distinct, profile.records)
+    others = ("user_id", "session_id", "request_id")
+    is_event = any(places(profile, name) for name in others) or any(
+        map(_has_moment, profile.scalars.values())
     )
-    if item is not None and is_item_alone and not places(profile, "user_id"):
+    if item is not None and is_whole and item.seen.distinct >= _LEAST_ITEMS and not is_event:
         things = text_of(item.path)
-        return f"this is one row for each {things} and of no person: a catalogue, not a log"
+        return f"this is one row for each {things}, without a moment: a catalogue, not a log"
     has_time = any(seen.unit is not None for seen in profile.scalars.values())
     alone = [path for path, seen in profile.scalars.items() if seen.is_id and not seen.repeats]
     if not has_time and alone and is_id(alone[0]):
         people = text_of(alone[0])
         return f"this is one row for each {people} without a time, not a log: add when it was"
     return ""
+
+
+def _has_moment(seen: Seen) -> bool:
+    """Whether a field says times of a day, not days alone."""
+    return seen.unit not in (None, "format") or any("%H" in form for form in seen.formats)
 
 
 def parsed_records(records: Sequence[FoundRecord]) -> list[tuple[FoundRecord, Any]]:
@@ -230,10 +251,12 @@ class _Looked:
         preset, kinds = _preset(self.profile, headers, first) or (None, None)
         self.preset = preset
         self.kinds = kinds or find_kinds(self.profile, headers, first.topic)
+        self.given = opening, objects
         each = None if preset is None else preset_alone(preset).each
         if each is not None and not opening.each:
             self.opening = replace(opening, each=path_of(each))
-            self.objects = [(r, event) for r, one in objects for event in self.opening.events(one)]
+            within = Opening(each=self.opening.each)
+            self.objects = [(r, event) for r, one in objects for event in within.events(one)]
 
     @property
     def likeness(self) -> Any:
@@ -249,7 +272,8 @@ def _together(group: Sequence[_Looked]) -> _Looked:
     if len(group) == 1:
         return group[0]
     samples = [sample for each in group for sample in each.samples]
-    return _Looked(samples, group[0].opening, [one for each in group for one in each.objects])
+    opening, _ = group[0].given
+    return _Looked(samples, opening, [one for each in group for one in each.given[1]])
 
 
 def _preset(
@@ -308,7 +332,7 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
     for value in shape.kinds.values:
         if not value.is_sure:
             what = f"taken for {with_article(value.kind)}" if value.kind else "ignored"
-            shape.doubts.append(f"kind: {value.text!r} is {what}")
+            shape.doubts.append(f"kind: {value.said!r} is {what}")
 
 
 def _kinds_of(
@@ -340,7 +364,9 @@ def _is_ours(shape: Shape) -> bool:
 
 def _fill(shape: Shape, kind: str, profile: Profile, item: ItemField | None) -> list[str]:
     """Finds the fields of a kind, and returns what is not sure."""
-    of_kind = find_fields(profile, kind, item, shape.guesses)
+    of_value = (value.extra.get("has") for value in shape.kinds.values if value.kind == kind)
+    own_time = next((path_of(path) for path in of_value if isinstance(path, str)), None)
+    of_kind = find_fields(profile, kind, item, shape.guesses, own_time)
     shape.taken |= of_kind.taken | {shape.kinds.path or ()}
     fields = dict(of_kind.fields)
     if shape.preset is not None:
