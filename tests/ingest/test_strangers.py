@@ -581,6 +581,7 @@ def test_files_that_are_no_log_are_left_out_beside_one(tmp_path: Path) -> None:
     assert counts["impressions"] == TRUE["shown"]
     assert proposal.left_out == ("items",)
     assert "# ? topics: left out items" in proposal.toml
+    assert "# ? topics: this is one row for each sku, without a moment" in proposal.toml
     out = tmp_path / "a.toml"
     assert main(["init", str(events), str(catalogue), "--out", str(out)]) == 0
 
@@ -641,7 +642,7 @@ def test_columns_of_a_list_are_a_doubt(tmp_path: Path) -> None:
         for n in range(90)
     ]
     _, proposal = read(table_of(tmp_path / "requests.csv", rows))
-    assert "item_2, item_3, item_4 hold items, too, and are not read" in proposal.toml
+    assert "item_2, item_3, item_4 hold such values, too" in proposal.toml
 
 
 EXPORTS = {

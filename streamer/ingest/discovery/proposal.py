@@ -62,21 +62,20 @@ def propose(
     """Settings that read the records of some files, or topics at ``brokers``, without those topics
     of which none would count. ``origin``: where they come from, for the first comment. ``asker``:
     whoever answers questions. SettingsError where nothing can be proposed."""
-    left, useful, before = list[str](), list(samples), list[str]()
+    left, useful, reasons = list[str](), list(samples), list[str]()
     while True:
+        before = [f"topics: left out {', '.join(left)}", *reasons] if left else []
         try:
             made = _proposed(useful, origin, brokers, before, asker)
         except ProposalError as error:
             kept = [sample for sample in useful if sample.topic not in error.topics]
             if not kept or len(kept) == len(useful):
                 raise
-            before.append(f"topics: left out, for {error}")
+            reasons.append(f"topics: {error}")
         else:
             kept = [sample for sample in useful if tried(made.settings, [sample]).total]
             if brokers is None or not kept or len(kept) == len(useful):
                 return replace(made, left_out=tuple(left))
-            out = ", ".join(sample.topic for sample in useful if sample not in kept)
-            before.append(f"topics: left out {out}, of which nothing would count")
         left += [sample.topic for sample in useful if sample not in kept]
         useful = kept
 
