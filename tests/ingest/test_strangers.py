@@ -664,7 +664,7 @@ def _kinds_at(row: Row, names: Sequence[str]) -> str:
     return names[("shown", "click", "order").index(row["kind"])]
 
 
-LIKE_EVENTS = {
+LIKE_EVENTS: dict[str, Callable[[Row], Row]] = {
     "a day of an order": lambda row: {"order_date": "2025-12-09"} if row["kind"] == "order" else {},
     "the click before": lambda row: (
         {"previous_click_time": row["at"] - 90_000_000} if row["kind"] == "click" else {}
