@@ -132,8 +132,10 @@ class LineFile:
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
-        is_windows = self.is_table and _is_windows(first)
-        if encoding := "utf-16" if first.startswith(_UTF_16) else is_windows and _WINDOWS:
+        encoding = "utf-16" if first.startswith(_UTF_16) else None
+        if encoding is None and self.is_table and _is_windows(first):
+            encoding = _WINDOWS
+        if encoding is not None:
             blocks = _utf_8(chain([first], blocks), encoding, self.path)
             first = next(blocks, b"")
         _check_start(first, self.path, is_table=self.is_table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from time import time
@@ -70,7 +70,8 @@ _LEAST_VALUES = 5
 _NEVER_ITEMS = ("user_id", "event_id", "session_id", "request_id", "position", "score", "ts")
 
 
-_DAY_SECONDS = 86_400
+_DAY_SECONDS, _UNNAMED = 86_400, 1_000
+"""The latter: the rank of a field that no name says, behind all names."""
 _WITH_OUTLIERS = ("value", "dwell_ms")
 """Numbers of which a few may be too large."""
 
@@ -282,15 +283,24 @@ def _take(found: FoundFields, name: str, candidates: Iterable[_Place]) -> _Place
     return best
 
 
+def times(profile: Profile) -> list[_Place]:
+    """Fields that may be when something was: those that are called so, behind them all others that
+    are no ids and not to come."""
+    named = places(profile, "ts")
+    known = {place.path for place in named}
+    others = [
+        _Place(path, seen, _UNNAMED, profile.share(path))
+        for path, seen in profile.scalars.items()
+        if path not in known and _is_past(path, seen)
+    ]
+    return [*named, *others]
+
+
 def _find_time(profile: Profile, own: Path | None, fields: FoundFields) -> None:
     """``own``: the time that makes a record an event of the kind."""
-    named = [p for p in places(profile, "ts") if p.share > _LEAST_SHARE]
-    others = [
-        _Place(path, seen, 99, profile.share(path))
-        for path, seen in profile.scalars.items()
-        if _is_past(path, seen) and profile.share(path) > _LEAST_SHARE
-    ]
-    candidates = [p for p in others if p.path == own] or named or others
+    places_of_time = [place for place in times(profile) if place.share > _LEAST_SHARE]
+    named = [place for place in places_of_time if place.rank < _UNNAMED]
+    candidates = [p for p in places_of_time if p.path == own] or named or places_of_time
     best = _take(fields, "ts", candidates)
     if best is None:
         fields.doubts["ts"] = "no field looks like the time of the event"
@@ -311,10 +321,11 @@ def _find_time(profile: Profile, own: Path | None, fields: FoundFields) -> None:
 
 def _is_past(path: Path, seen: Seen) -> bool:
     """Whether a field that no name says may be when something was: no id, and not to come."""
-    if seen.unit is None or is_id(path):
-        return False
+    unit = None if is_id(path) else seen.unit
+    if unit in (None, "format"):
+        return unit is not None
     tomorrow = time() + _DAY_SECONDS
-    past = sum(seen.unit == "format" or (seconds_of(x) or 0) < tomorrow for x in seen.values)
+    past = sum((seconds_of(text) or 0) < tomorrow for text in seen.values)
     return nearly_all(past, seen.distinct)
 
 
@@ -438,27 +449,28 @@ def _take_item(
     else:
         fields.taken.add(item.path)
         fields.fields["item_id"] = text_of(item.path)
+        doubts = list[str]()
         if not item.is_named:
-            found = f"{text_of(item.path)}, {item.seen.distinct:,} values"
-            fields.doubts["item_id"] = f"by its values {found}"
-        if others := _numbered(profile, item.path):
-            listed = ", ".join(others)
-            doubt = f"{listed} hold such values, too: to count them, put the ids into one list"
-            fields.doubts["item_id"] = "; ".join(
-                filter(None, [fields.doubts.get("item_id"), doubt])
+            doubts.append(f"by its values {text_of(item.path)}, {item.seen.distinct:,} values")
+        if others := ", ".join(_numbered(profile, item.path)):
+            doubts.append(
+                f"{others} hold such values, too: to count them, put the ids into one list"
             )
+        if doubts:
+            fields.doubts["item_id"] = "; ".join(doubts)
     return of_kind
 
 
 def _numbered(profile: Profile, path: Path) -> list[str]:
     """Fields with values of another one, and its name but for the number: ``a_2`` of ``a_1``."""
-    name, own = str(path[-1]), profile.scalars[path]
-    stem = name.rstrip("0123456789")
+    own, stem = profile.scalars[path], str(path[-1]).rstrip("0123456789")
+    if not stem or stem == path[-1] or is_unnamed(path):
+        return []
     return [
         str(other[-1])
         for other, seen in profile.scalars.items()
-        if stem not in ("", name) and not is_unnamed(path) and other[:-1] == path[:-1] != other
-        if other != path and str(other[-1]).rstrip("0123456789") == stem
+        if other != path and other[:-1] == path[:-1]
+        if str(other[-1]).rstrip("0123456789") == stem
         if seen.values.keys() & own.values.keys()
     ]
 
@@ -548,10 +560,11 @@ def _find_value(profile: Profile, fields: FoundFields) -> None:
 
 def _paid(profile: Profile, taken: Container[Path]) -> str | None:
     """Where a number stands in an object that is called like money."""
-    below = {(): profile.scalars} | {(*p, Each()): of.scalars for p, of in profile.lists.items()}
-    for at, scalars in below.items():
-        for own, seen in scalars.items():
-            path = (*at, *own)
+    objects: dict[Path, Mapping[Path, Seen]] = {(): profile.scalars}
+    objects |= {(*path, Each()): of.scalars for path, of in profile.lists.items()}
+    for outer, scalars in objects.items():
+        for inner, seen in scalars.items():
+            path = (*outer, *inner)
             is_free = path not in taken and is_of_all(path) and not is_id(path)
             is_number = seen.is_numeric and seen.unit is None and len(path) > 1
             if is_free and is_number and {*words(".".join(names_of(path)))} & _MONEY:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamer.ingest.discovery.fields import places, times
 from streamer.ingest.discovery.names import (
     ARM_NAMES,
     CLICK_COLUMNS,
@@ -19,7 +20,6 @@ from streamer.ingest.discovery.names import (
 from streamer.ingest.discovery.profile import (
     Profile,
     Seen,
-    is_id,
     is_of_all,
     names_of,
     nearly_all,
@@ -79,7 +79,6 @@ _VIEWS = frozenset(
 _EXPERIMENTS = frozenset(words("experiment experiments abtest"))
 _EXPOSED = frozenset(words("exposure exposures exposed impression started assigned assignment"))
 _CARTS = frozenset(words("cart basket"))
-_USERS = ("user_id", *OTHER_NAMES["user_id"])
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
 
 
@@ -107,12 +106,12 @@ class Value:
     """What must stand at `Kinds.where`, besides."""
 
     @property
-    def said(self) -> str:
+    def label(self) -> str:
         """What says the kind, for people."""
         return self.there or self.text or str(self.extra.get("has", ""))
 
-    def has(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record holds what those with the value do."""
+    def is_met_by(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record holds what stands in all that have the value."""
         path = self.extra.get("has")
         if not isinstance(path, str):
             return True
@@ -159,7 +158,9 @@ class Kinds:
                 if value.text == text and value.kind and value.there == text_there
             )
         own = text or ""
-        return tuple(v.kind for v in self.values if v.text == own and v.kind and v.has(record))
+        return tuple(
+            v.kind for v in self.values if v.text == own and v.kind and v.is_met_by(record)
+        )
 
 
 def classified(name: str) -> tuple[str, dict[str, str | bool]]:
@@ -254,8 +255,8 @@ def _judge(
         lacks: dict[str, str | bool] = {"lacks": text_of(at.path)}
         values.append(Value("", "impression", lacking, lacks, is_sure=False))
     of_kinds = {value.kind for value in values if value.kind and (value.is_sure or not value.text)}
-    told = {v.kind for v in values if v.kind} if is_unnamed(at.path or ()) else of_kinds
-    if not of_kinds or (rank_of_name is None and len(told) < 2):
+    likely = {v.kind for v in values if v.kind} if is_unnamed(at.path or ()) else of_kinds
+    if not of_kinds or (rank_of_name is None and len(likely) < 2):
         return
     of_known_kind = sum(value.records for value in values if value.kind)
     worth = (
@@ -303,19 +304,23 @@ def _is_rating(path: Path, seen: Seen) -> bool:
 
 
 def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
-    found = list[Value]()
+    values: list[Value] = []
     has_arms = ("experiment",) in profile.scalars and ("arm",) in profile.scalars
     for text, records in seen.values.most_common():
         is_ours = has_arms and text == "exposure"  # else of items: exposed are they, too
         kind, extra = ("exposure", {}) if is_ours else classified(text)
-        found.append(Value(text, kind, records, extra))
-    if any(value.kind == "impression" for value in found):
-        return found
-    shown = {v.text for v in found if _is_free(v) and {*words(v.text)} & _VIEWS}
-    kind = "click" if path and _is_browsing(found, shown, profile, path) else "impression"
-    if not shown and path:
-        shown = _with_lists(found, profile, path)
-    return [Value(v.text, kind, v.records, {}, False) if v.text in shown else v for v in found]
+        values.append(Value(text, kind, records, extra))
+    if any(value.kind == "impression" for value in values):
+        return values
+    kind, shown = (
+        "impression",
+        {v.text for v in values if _is_free(v) and {*words(v.text)} & _VIEWS},
+    )
+    if path and shown and _is_browsing(values, shown, profile, path):
+        kind = "click"
+    elif path and not shown:
+        shown = _with_lists(values, profile, path)
+    return [Value(v.text, kind, v.records, {}, False) if v.text in shown else v for v in values]
 
 
 def _is_free(value: Value) -> bool:
@@ -338,21 +343,13 @@ def _is_browsing(values: Sequence[Value], shown: Set[str], profile: Profile, pat
     nothing is clicked, and hardly two views of a person are of one moment."""
     is_clicked = any(value.kind == "click" and not value.extra for value in values)
     goes_on = any(value.kind == "conversion" or {*words(value.text)} & _CARTS for value in values)
-    times = _times(profile)
-    if is_clicked or not goes_on or not times:
+    moments_at = times(profile)
+    if is_clicked or not goes_on or not moments_at:
         return False
-    users = [at for at in profile.scalars if rank(names_of(at), _USERS) is not None]
-    columns = (values_of(profile, column) for column in (path, times[0], *users[:1]))
-    rows = zip(*columns, strict=True)
-    moments = [row[1:] for row in rows if row[0] in shown]
+    persons_at = [place.path for place in places(profile, "user_id")[:1]]
+    columns = (values_of(profile, at) for at in (path, moments_at[0].path, *persons_at))
+    moments = [row[1:] for row in zip(*columns, strict=True) if row[0] in shown]
     return bool(moments) and len(moments) - len(set(moments)) <= _FEW * len(moments)
-
-
-def _times(profile: Profile) -> list[Path]:
-    """Fields that are times and no ids, those that are called so first."""
-    found = [p for p, seen in profile.scalars.items() if seen.unit is not None and not is_id(p)]
-    wanted = ("ts", *OTHER_NAMES["ts"], "shown_at", "served_at")
-    return sorted(found, key=lambda path: rank(names_of(path), wanted) is None)
 
 
 def _click_column(profile: Profile) -> Kinds | None:
@@ -381,23 +378,23 @@ def _outcomes(profile: Profile, topic: str) -> Kinds | None:
     """Records that hold the time of a click, or of a conversion, where there was one: impressions,
     unless the topic says else."""
     own = kinds_of_topic(topic) or "impression"
-    times = _times(profile)
-    kinds = {path: classified(names_of(path)[-1])[0] for path in times}
-    feedback = {p: k for p, k in kinds.items() if k in ("click", "conversion") and is_of_all(p)}
-    whole = next((p for p in times if p not in feedback and profile.share(p) > 1 - _FEW), None)
+    times_at = [place.path for place in times(profile)]
+    kind_of = {path: classified(names_of(path)[-1])[0] for path in times_at}
+    outcomes = [p for p in times_at if kind_of[p] in ("click", "conversion") and is_of_all(p)]
+    whole = next((p for p in times_at if p not in outcomes and profile.share(p) > 1 - _FEW), None)
     if whole is None or profile.within or own not in ("impression", "click"):
         return None
-    rarest = sorted(feedback, key=lambda path: -profile.scalars[path].count)
-    after = {feedback[p]: p for p in rarest if _is_after(profile, whole, p) and feedback[p] != own}
-    rules = [
-        Value("", kind, profile.scalars[p].count, {"has": text_of(p)}, False)
-        for kind, p in after.items()
-    ]
-    return (
-        Kinds(values=(Value("", own, profile.records, {"has": text_of(whole)}), *rules))
-        if rules
-        else None
-    )
+    rarest: dict[str, Path] = {}  # the furthest of a kind
+    for path in sorted(outcomes, key=lambda path: -profile.scalars[path].count):
+        if kind_of[path] != own and _is_after(profile, whole, path):
+            rarest[kind_of[path]] = path
+    if not rarest:
+        return None
+    values = [Value("", own, profile.records, {"has": text_of(whole)})]
+    for kind, path in rarest.items():
+        count = profile.scalars[path].count
+        values.append(Value("", kind, count, {"has": text_of(path)}, is_sure=False))
+    return Kinds(values=tuple(values))
 
 
 def _is_after(profile: Profile, whole: Path, outcome: Path) -> bool:
@@ -412,21 +409,18 @@ def _one_of(profile: Profile) -> Kinds | None:
     """Records of which each holds one of several objects, whose names say what they are."""
     objects = profile.objects
     counts = Counter(n for one in objects for n, x in one.items() if isinstance(x, Mapping))
-    said = {name: classified(name) for name in counts}
-    kinds = {name: (kind, extra) for name, (kind, extra) in said.items() if kind}
-    held = Counter(sum(isinstance(one.get(name), Mapping) for name in kinds) for one in objects)
-    is_one = nearly_all(held[0] + held[1], profile.records) and held[1] > held[0]
-    if (
-        not 1 < len(kinds) == len({kind for kind, _ in kinds.values()})
-        or not is_one
-        or profile.within
-    ):
+    kinds = {name: kind for name in counts if (kind := classified(name))[0]}
+    are_different = len({kind for kind, _ in kinds.values()}) == len(kinds)
+    if profile.within or len(kinds) < 2 or not are_different:
+        return None
+    events = Counter(sum(isinstance(one.get(name), Mapping) for name in kinds) for one in objects)
+    if not nearly_all(events[0] + events[1], profile.records) or events[0] >= events[1]:
         return None
     values = [
         Value("", kind, counts[name], {**extra, "has": text_of((name,))})
         for name, (kind, extra) in kinds.items()
     ]
-    rest = [Value(ANY, "", held[0], is_sure=False)] if held[0] else []
+    rest = [Value(ANY, "", events[0], is_sure=False)] if events[0] else []
     return Kinds(values=(*values, *rest))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -40,7 +39,8 @@ _FORMATS = (
     *("%m/%d/%Y %H:%M", "%d/%m/%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M"),
     *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y%m%d%H%M%S", "%d/%b/%Y:%H:%M:%S %z"),
     *("%a, %d %b %Y %H:%M:%S GMT", "%d %b %Y %H:%M:%S", "%Y-%m-%d", "%y%m%d%H"),
-    *("%Y-%m-%d %H:%M:%S,%f", "%Y-%m-%d-%H:%M:%S"),
+    "%Y-%m-%d %H:%M:%S,%f",
+    "%Y-%m-%d-%H:%M:%S",
 )
 """Formats of times that are looked for, beside RFC 3339."""
 _MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|\d{8}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
@@ -335,12 +335,16 @@ def _magnitude(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else float("nan")
 
 
-def _has(form: str, text: str) -> bool:
+def _parsed(form: str, text: str) -> datetime | None:
     try:
-        at = datetime.strptime(text.strip(), form)
+        return datetime.strptime(text.strip(), form)
     except ValueError:
-        return False
-    return _FIRST_YEAR <= at.year < _LAST_YEAR
+        return None
+
+
+def _has(form: str, text: str) -> bool:
+    at = _parsed(form, text)
+    return at is not None and _FIRST_YEAR <= at.year < _LAST_YEAR
 
 
 def time_unit(value: Any) -> str | None:
@@ -374,13 +378,11 @@ def seconds_of(text: str) -> float | None:
     unit = time_unit(text)
     if unit is not None and unit != "iso":
         return float(text) / _PER_SECOND[unit]
-    with suppress(ValueError):
-        if unit == "iso":
-            return datetime.fromisoformat(text[:19]).replace(tzinfo=UTC).timestamp()
-    for form in () if unit == "iso" else _FORMATS:
-        with suppress(ValueError):
-            return datetime.strptime(text.strip(), form).replace(tzinfo=UTC).timestamp()
-    return None
+    is_iso = unit == "iso"
+    own = text[:19].upper().replace(" ", "T") if is_iso else text
+    forms = ("%Y-%m-%dT%H:%M:%S",) if is_iso else _FORMATS
+    at = next(filter(None, (_parsed(form, own) for form in forms)), None)
+    return None if at is None else at.replace(tzinfo=UTC).timestamp()
 
 
 def names_of(path: Path) -> list[str]:

@@ -61,8 +61,8 @@ class FoundRecord:
 
 _MATRIX, _MATRIX_SHARE = 20, 0.9
 """Columns of numbers, and their share, that make a table a matrix."""
-_LEAST_COMMON = 0.5
-"""Share of the values of a field, which those of another one of its name have, too."""
+_MOST_OF_FIELD = 0.5
+"""Share of the values of a field that must be those of one of its name in another file."""
 _LEAST_ITEMS = 20
 """Of a catalogue, in which each item stands once."""
 _Objects = list[tuple[FoundRecord, Mapping[str, Any]]]
@@ -141,18 +141,16 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
 
 
 def _share_person(shapes: Sequence[Shape]) -> None:
-    """Looks for the person of impressions in other files, too: a field of one name that has hardly
-    another value."""
-    found = [
-        (s.profiles["impression"], s.guesses.persons) for s in shapes if "impression" in s.profiles
-    ]
-    of, own = next(((profile, persons[0]) for profile, persons in found if persons), (None, None))
-    if of is None or own is None or own.path not in of.scalars:
+    """Looks for the person of impressions in other files, too: a field of its name, of whose values
+    most are the same."""
+    shown = [shape for shape in shapes if "impression" in shape.profiles and shape.guesses.persons]
+    if not shown:
         return
-    known = of.scalars[own.path].values.keys()
+    own, scalars = shown[0].guesses.persons[0], shown[0].profiles["impression"].scalars
+    known = scalars[own.path].values.keys() if own.path in scalars else frozenset[str]()
     for shape in shapes:
         seen = [p.scalars[own.path] for p in shape.profiles.values() if own.path in p.scalars]
-        if seen and len(known & seen[0].values.keys()) > _LEAST_COMMON * seen[0].distinct:
+        if seen and len(known & seen[0].values.keys()) > _MOST_OF_FIELD * seen[0].distinct:
             here = replace(own, distinct=seen[0].distinct, records=seen[0].count)
             others = [one for one in shape.guesses.persons if one.path != own.path]
             shape.guesses = replace(shape.guesses, persons=[here, *others])
@@ -188,11 +186,12 @@ def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
         is_other = own is not None and (item is None or not item.is_named)
         if shown and own and is_other and not (item and own.values & item.values):
             chosen[at] = None
-            ids = {x: unnamed[x] + request_ids(shapes[x[0]].profiles[x[1]]) for x in (shown, at)}
-            known = chosen[shown]
-            by = known.impression if known is not None else None
-            of_shown = [one for one in ids[shown] if by in (None, one.path)]
-            if own.list is None and (pair := items.shared(of_shown, ids[at])):
+            of_shown, of_feedback = (
+                unnamed[i, kind] + request_ids(shapes[i].profiles[kind]) for i, kind in (shown, at)
+            )
+            if (known := chosen[shown]) and known.impression:  # by which other feedback joins
+                of_shown = [one for one in of_shown if one.path == known.impression]
+            if own.list is None and (pair := items.shared(of_shown, of_feedback)):
                 by_id, chosen[at] = pair
                 is_other = own.path != by_id.impression
                 chosen[shown] = replace(own if is_other else by_id, impression=by_id.impression)
@@ -246,11 +245,11 @@ class _Looked:
 
     def __init__(self, samples: list[SampledTopic], opening: Opening, objects: _Objects) -> None:
         self.samples, self.opening, self.objects = samples, opening, objects
-        self.profile = profile_of((value for _, value in objects), opening.each)
+        profile = profile_of((value for _, value in objects), opening.each)
         headers, first = _headers_of(objects), samples[0]
-        preset, kinds = _preset(self.profile, headers, first) or (None, None)
+        preset, kinds = _preset(profile, headers, first) or (None, None)
         self.preset = preset
-        self.kinds = kinds or find_kinds(self.profile, headers, first.topic)
+        self.kinds = kinds or find_kinds(profile, headers, first.topic)
         self.given = opening, objects
         each = None if preset is None else preset_alone(preset).each
         if each is not None and not opening.each:
@@ -332,7 +331,7 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
     for value in shape.kinds.values:
         if not value.is_sure:
             what = f"taken for {with_article(value.kind)}" if value.kind else "ignored"
-            shape.doubts.append(f"kind: {value.said!r} is {what}")
+            shape.doubts.append(f"kind: {value.label!r} is {what}")
 
 
 def _kinds_of(
