@@ -397,8 +397,8 @@ def table_of(result: ReadingSet) -> Table:
 
 
 def notes_of(result: ReadingSet) -> Iterator[str]:
-    """What else the past day says: off-policy, and retrieval tests."""
-    of_random = {"window": "24h", "variant": "random", "surface": "all", "maturity": "provisional"}
+    """What else the past week says off-policy, and retrieval tests the past day."""
+    of_random = {"window": "7d", "variant": "random", "surface": "all", "maturity": "provisional"}
     estimated, low, high = (
         _value(result, f"snips{end}_ratio", policy="bts", **of_random)
         for end in ("", "_lower", "_upper")
@@ -406,7 +406,7 @@ def notes_of(result: ReadingSet) -> Iterator[str]:
     had = _value(result, "ctr_attributed_ratio", **of_random | {"variant": "bts"})
     if estimated is not None:
         yield (
-            f"24h, off-policy from random: bts was expected to have {_percent(estimated)}"
+            f"7d, off-policy from random: bts was expected to have {_percent(estimated)}"
             f" ({_percent(low)} to {_percent(high)}), and had {_percent(had)}"
         )
     tests = {"window": "24h", "variant": open_bandit.RETRIEVAL_TEST, "surface": "all"}

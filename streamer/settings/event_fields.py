@@ -75,7 +75,7 @@ ELEMENT_FIELDS = {
 def field_names(kind: str) -> tuple[str, ...]:
     """Our names of all fields of a kind of events, without those that the settings add.
 
-    >>> field_names("conversions")
-    ('ts', 'user_id', 'join_id', 'event_id', 'request_id', 'type', 'item_id', 'items', 'value')
+    >>> field_names("conversions")[5:]
+    ('type', 'item_id', 'impression_id', 'items', 'value')
     """
     return tuple(field.name for field in FIELDS.values() if kind in field.kinds)

@@ -16,7 +16,6 @@ PLACES = {
     "Dockerfile": r"ARG VERSION=(\S+)",
     "deploy/streamer/Chart.yaml": r"(?mi)^(?:app)?version: \"?([\d.]+)\"?",
     "docs/how-to/kubernetes.md": r"/streamer:(\d\S+)",
-    "docs/index.md": r"version (\d+\.\d+\.\d+)",
     "README.md": r"version (\d+\.\d+\.\d+)",
     "CITATION.cff": r"(?m)^version: (\S+)",
     "CHANGELOG.md": r"(?m)^## (\d+\.\d+\.\d+)",

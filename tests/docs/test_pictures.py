@@ -13,11 +13,7 @@ MEASURED = {"benchmarks-peers.svg", "how-to/scaling.svg"}
 """Those of ``python -m benchmarks.pictures``, of numbers that stand beside them."""
 
 
-UNMARKED = pytest.mark.xfail(strict=True, reason="drawn before pictures held a digest")
-"""Until the page is drawn again, which is then to be taken out."""
-
-
-@pytest.mark.parametrize("name", ["demo.svg", pytest.param("web.png", marks=UNMARKED)])
+@pytest.mark.parametrize("name", pictures.DRAWN_FROM)
 def test_pictures_are_newer_than_the_code_that_they_show(name: str) -> None:
     drawn = pictures.drawn_from(pictures.DOCS / name)
     assert drawn == pictures.digest(name), "draw them again: make pictures"
