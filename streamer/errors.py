@@ -44,9 +44,10 @@ class ProposalError(SettingsError):
 
     exit_code = 1
 
-    def __init__(self, message: str, topics: Sequence[str]) -> None:
+    def __init__(self, message: str, topics: Sequence[str], *, is_log: bool = True) -> None:
+        """``is_log``: whether the records are events, so that settings could read them."""
         super().__init__(message)
-        self.topics = tuple(topics)
+        self.topics, self.is_log = tuple(topics), is_log
         self.toml = ""
         """What is known already, as settings to be completed by hand."""
 

@@ -24,6 +24,8 @@ _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = (",", "\t", ";", "|", "::")
 _UNIT = "\x1f"
 """What stands for a separator of two characters: readers know those of one."""
+_NULL = r"\N"
+"""What MySQL and Hive write where there is nothing."""
 _TYPED = re.compile(r"(.+):(?:token|float|token_seq|float_seq)")
 """A column of RecBole, with its type."""
 _QUOTED = re.compile(rb'"[^"]*"')
@@ -54,9 +56,9 @@ class CsvFile(LineFile):
     stands there most often; with ``columns`` what makes as many cells of the first row.
 
     Iterating gives lists of lines: of each row a JSON object of its columns, of which those in
-    ``numeric`` are numbers where they look so, and all others texts. Empty cells, and columns
-    without a name, are left out. A row that is none of the header's columns is a JSON list of its
-    cells, one that cannot be read the text as it stands: both are no events.
+    ``numeric`` are numbers where they look so, and all others texts. Cells that are empty or
+    ``\\N``, and columns without a name, are left out. A row that is none of the header's columns
+    is a JSON list of its cells, one that cannot be read the text as it stands: both are no events.
     """
 
     is_table = True
@@ -134,7 +136,7 @@ class CsvFile(LineFile):
             {
                 name: self._number(cell) if name in self._numeric else cell
                 for name, cell in zip(names, map(self._with_point, row), strict=True)
-                if cell and name
+                if cell and name and cell != _NULL
             }
         )
 

@@ -22,8 +22,8 @@ from streamer.sources.line_batch import NO_TOPIC, LineBatch
 from streamer.sources.lines import STDIN
 from streamer.sources.read_once import PeekedLines
 
-_SAMPLED_EVERY = 50
-"""Of the lines behind the first half of a sample each so many-th is in it."""
+_READ = 50_000
+"""Lines of a file of which a sample is drawn."""
 
 
 def looked_at(batches: Iterable[LineBatch], sample: ReadSample) -> Iterator[LineBatch]:
@@ -83,10 +83,9 @@ def _columns_of(path: Readable, settings: Settings) -> tuple[str, ...]:
     return () if has_header or not rows else unnamed_columns(len(rows[0]))
 
 
-def _all_over(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
-    """The first rows of a table, and as many drawn from all others, in their order."""
+def _all_over(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """The first lines, and as many drawn from all others, in their order."""
     half = limits.DISCOVERED_RECORDS // 2
-    lines = (line for batch in batches for line in batch)
     yield from islice(lines, half)
     dice, drawn = random.Random(0), list[tuple[int, bytes]]()
     for place, line in enumerate(lines):
@@ -100,24 +99,13 @@ def _all_over(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
 def _spread(path: Readable, settings: Settings, columns: Sequence[str]) -> Iterator[bytes]:
     """The first lines, and some of those behind them."""
     if isinstance(path, PeekedLines):
-        yield from path.first[: limits.DISCOVERED_RECORDS]
-        return
-    if not isinstance(path, str | Path):
-        yield from _all_over(opened(path, settings))
-        return
-    half, count = limits.DISCOVERED_RECORDS // 2, 0
-    file = opened(path, settings, columns)
+        return iter(path.first[: limits.DISCOVERED_RECORDS])
+    is_table = not isinstance(path, str | Path)
+    file = opened(path, settings) if is_table else opened(path, settings, columns)
     if isinstance(file, CsvFile):
         file.is_sample = not settings.sources
-    for lines in file:
-        for line in lines:
-            if not line.strip():
-                continue
-            if count < half or (count - half) % _SAMPLED_EVERY == 0:
-                yield line
-            count += 1
-            if count >= half + half * _SAMPLED_EVERY:
-                return
+    lines = (line for batch in file for line in batch if line.strip())
+    return _all_over(lines if is_table else islice(lines, _READ))
 
 
 def _bounded(lines: Iterator[bytes], most_bytes: int) -> Iterator[bytes]:

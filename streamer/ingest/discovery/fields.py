@@ -23,6 +23,7 @@ from streamer.ingest.discovery.names import (
     words,
 )
 from streamer.ingest.discovery.profile import (
+    NO_AMOUNT,
     Profile,
     Seen,
     is_around,
@@ -170,7 +171,8 @@ def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = No
     amounts = [  # money has decimals before numbers of pieces
         FieldGuess(path, 0.0, seen.distinct, seen.count)
         for path, seen in sorted(of_sold.items(), key=lambda one: one[1].is_whole)
-        if path not in profile.scalars and _fits("value", seen) and seen.unit is None
+        if path not in profile.scalars or profile.scalars[path].values.keys() <= {*NO_AMOUNT}
+        if _fits("value", seen) and seen.unit is None and not seen.are_ranks
         if is_of_all(path) and not is_id(path) and rank(names_of(path), PIECES) is None
     ]
     return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts)
@@ -410,7 +412,7 @@ def unnamed_items(profile: Profile, guesses: Guesses) -> list[ItemField]:
         if path not in used and _is_id(seen) and not _is_measure(path, seen)
         if seen.distinct >= _LEAST_VALUES and not is_around(profile, path) and is_of_all(path)
     ]
-    singles.sort(key=lambda one: best.get(one.path or (), len(best)))
+    singles.sort(key=lambda one: (not one.seen.repeats, best.get(one.path or (), len(best))))
     return [*alone, *of_lists, *singles]
 
 
@@ -500,7 +502,8 @@ def _take_list(
     of_each = f"{text_of(path)}[]"
     fields.fields |= {name: _below(of_each, said) for name, said in own.fields.items()}
     fields.positions_from = own.positions_from
-    return [name for name in of_kind if name not in of_element]
+    is_below = "value" in of_kind and "value" in own.fields
+    return [n for n in of_kind if n not in of_element or (n == "value" and not is_below)]
 
 
 def _below(outer: str, said: FieldSource) -> FieldSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamer.ingest.discovery.fields import places, times
@@ -18,6 +18,7 @@ from streamer.ingest.discovery.names import (
     words,
 )
 from streamer.ingest.discovery.profile import (
+    NO_AMOUNT,
     Profile,
     Seen,
     is_of_all,
@@ -36,6 +37,8 @@ _LEAST_SHARE = 0.6
 """Of the records that have a column of flags."""
 _FEW = 0.05
 """Share of the records that may lack what says the kind."""
+_MOST_SOLD = 0.9
+"""Share of conversions that have an amount, at least."""
 _MOST_GUESSED = 6
 """Kinds that are told apart without words."""
 _LEAST_GRADES, _MOST_GRADES = 3, 11
@@ -45,36 +48,54 @@ _OTHERS = frozenset(
         "add added remove removed cart basket wishlist refund refunded cancel cancelled canceled "
         "fail failed error entered applied denied login logout signup signed hide hidden dismiss "
         "dismissed scroll ping hover updated promotion promo coupon begin started abandoned info "
-        "shipping"
+        "shipping warenkorb korb cesta carrito panier carrello carrinho"
     )
 )
 _CONVERSIONS = frozenset(
     words(
         "purchase purchases purchased bought buy conversion conversions converted convert "
         "transaction transactions order orders ordered sale sales sold subscribed booked booking "
-        "install conv"
+        "install conv paid kauf gekauft bestellung bestellt comprado compra pedido "
+        "pagado achat achete commande acquisto acquistato ordine comprou"
     )
 )
-_CLICKS = frozenset(
-    words("click clicks clicked clk clickthrough tap tapped select selected opened read")
+_COMPLETED = tuple(
+    {*pair.split()}
+    for pair in (
+        *("checkout complete", "checkout completed", "checkout success", "subscription started"),
+        *("subscription created", "application submitted"),
+    )
 )
+"""Words that together make a conversion."""
+_CLICKS = frozenset(
+    words(
+        "click clicks clicked clk clickthrough tap taps tapped select selected read klick klicks "
+        "geklickt angeklickt pulsado clic clics clique cliques clicado cliccato"
+    )
+)
+_OPENS = frozenset(words("open opens opened opn"))
+"""Of a mail, which shows it; else of what is shown, which is a click."""
 _FEEDBACK = {
     **{"like": "like", "liked": "like", "favorite": "like", "favorited": "like"},
     **{"save": "save", "saved": "save", "share": "share", "shared": "share"},
-    **{"star": "like", "fav": "like", "rate": "like", "rated": "like"},
+    **{"star": "like", "hearted": "like", "fav": "like", "rate": "like", "rated": "like"},
     **{"upvote": "like", "upvoted": "like", "dislike": "dislike", "disliked": "dislike"},
 }
 _IMPRESSIONS = frozenset(
     words(
         "impression impressions imp shown show displayed display served serve exposed exposure "
-        "rendered recommended"
+        "rendered recommended viewable angezeigt gezeigt eingeblendet mostrado impresion affiche "
+        "visualizzato exibido"
     )
 )
 _LISTS = frozenset(
-    words("list search searched results recommendations feed slate filtered recs carousel")
+    words("list search searched results recommendations feed slate filtered recs carousel cards")
 )
 _VIEWS = frozenset(
-    words("view viewed views seen pv search searched ranking received sent send delivered")
+    words(
+        "view viewed views seen pv search searched ranking received sent send delivered gesehen "
+        "ansicht aufruf visto vista vue vu"
+    )
 )
 _EXPERIMENTS = frozenset(words("experiment experiments abtest"))
 _EXPOSED = frozenset(words("exposure exposures exposed impression started assigned assignment"))
@@ -176,13 +197,15 @@ def classified(name: str) -> tuple[str, dict[str, str | bool]]:
         return ("session", {"action": end}) if end else ("", {})
     if own & {"page", "screen", "pageview"} and own & {*_VIEWS, "pageview"}:
         return "session", {"action": "view"}
+    if any(completed <= own for completed in _COMPLETED):
+        return "conversion", {}
     if own & _OTHERS:
         return "", {}
     if own & _EXPERIMENTS and own & {*_VIEWS, *_EXPOSED}:
         return "exposure", {}
     if own & _CLICKS:
         return "click", {}
-    if own & _CONVERSIONS or ("checkout" in own and own & {"complete", "completed", "success"}):
+    if own & _CONVERSIONS:
         return "conversion", {}
     if own & _IMPRESSIONS or (own & _LISTS and own & {*_VIEWS, "searched", "filtered"}):
         return "impression", {}
@@ -248,19 +271,19 @@ def _judge(
     values = _values(seen, profile, at.path)
     lacking = profile.records - seen.count
     if lacking > _FEW * profile.records:
-        # Records that do not say it may be the lists that the others were chosen from.
-        shown = [value.kind for value in values]
-        if at.path is None or "impression" in shown or not (profile.lists or profile.id_lists):
+        kind = None if at.path is None else _kind_without(values, profile, at.path)
+        if at.path is None or kind is None:
             return
         lacks: dict[str, str | bool] = {"lacks": text_of(at.path)}
-        values.append(Value("", "impression", lacking, lacks, is_sure=False))
+        values.append(Value("", kind, lacking, lacks, is_sure=False))
     of_kinds = {value.kind for value in values if value.kind and (value.is_sure or not value.text)}
-    likely = {v.kind for v in values if v.kind} if is_unnamed(at.path or ()) else of_kinds
+    likely = {value.kind for value in values if value.kind}
     if not of_kinds or (rank_of_name is None and len(likely) < 2):
         return
     of_known_kind = sum(value.records for value in values if value.kind)
     worth = (
         len(of_kinds),
+        {"impression", "click"} <= of_kinds,
         rank_of_name is not None,
         of_known_kind / profile.records,
         -(rank_of_name or 0),
@@ -269,22 +292,42 @@ def _judge(
     to.append((worth, Kinds(path=at.path, header=at.header, values=tuple(values))))
 
 
+def _kind_without(values: Sequence[Value], profile: Profile, path: Path) -> str | None:
+    """What the records are that lack what says the kind of others: the lists that these were chosen
+    from; or nothing, where the others are of several kinds and most. None where neither is so."""
+    texts = values_of(profile, path)
+    lists = Counter(
+        text is None for text, has_list in zip(texts, profile.with_list, strict=True) if has_list
+    )
+    lacking = texts.count(None)
+    if "impression" not in {value.kind for value in values}:
+        are_lists = nearly_all(lists[True], lacking) and not nearly_all(
+            lists[False], len(texts) - lacking
+        )
+        return "impression" if are_lists else None
+    are_told = len({value.kind for value in values if value.kind and value.is_sure}) > 1
+    return "" if are_told and lacking < len(texts) / 2 else None
+
+
 def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profile) -> None:
-    """Adds a field whose words say nothing, where records with one of its values alone have a
-    number: these are conversions; of others the most frequent are impressions, the next clicks."""
+    """Adds a field whose words say nothing, where records with one of its values alone have an
+    amount: these are conversions; of others the most frequent are impressions, the next clicks."""
+    amounts = [
+        [place for place, text in enumerate(values_of(profile, path)) if text not in NO_AMOUNT]
+        for path, seen in profile.scalars.items()
+        if seen.is_numeric and seen.unit is None and not seen.are_ranks
+    ]
     for path, seen in profile.scalars.items():
         of_values = [text for text, _ in seen.values.most_common()]
         if not 2 <= len(of_values) <= _MOST_GUESSED or profile.share(path) < 1 - _FEW:
             continue
-        for other, numbers in profile.scalars.items():
-            if other == path or not numbers.is_numeric or numbers.unit is not None:
+        texts = values_of(profile, path)
+        for places_of_amount in amounts:
+            owners = {texts[place] for place in places_of_amount}
+            sold = next(iter(owners), None)
+            if len(owners) != 1 or sold is None or sold == of_values[0]:
                 continue
-            owned = zip(values_of(profile, path), values_of(profile, other), strict=True)
-            owners = {text for text, number in owned if text is not None and number is not None}
-            if len(owners) != 1:
-                continue
-            sold = next(iter(owners))
-            if sold == of_values[0] or numbers.count < 0.9 * seen.values[sold]:
+            if len(places_of_amount) < _MOST_SOLD * seen.values[sold]:
                 continue
             most, *others = of_values
             clicked = next(text for text in (*others, "") if text != sold)
@@ -293,7 +336,9 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
                 Value(text, kinds.get(text, ""), seen.values[text], is_sure=False)
                 for text in of_values
             ]
-            to.append(((2.0, 0.0, 1.0, 0.0, -len(path)), Kinds(path=path, values=tuple(values))))
+            to.append(
+                ((2.0, 0.0, 0.0, 1.0, 0.0, -len(path)), Kinds(path=path, values=tuple(values)))
+            )
 
 
 def _is_rating(path: Path, seen: Seen) -> bool:
@@ -310,6 +355,7 @@ def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
         is_ours = has_arms and text == "exposure"  # else of items: exposed are they, too
         kind, extra = ("exposure", {}) if is_ours else classified(text)
         values.append(Value(text, kind, records, extra))
+    values = _with_opened(values)
     if any(value.kind == "impression" for value in values):
         return values
     kind, shown = (
@@ -319,8 +365,21 @@ def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
     if path and shown and _is_browsing(values, shown, profile, path):
         kind = "click"
     elif path and not shown:
-        shown = _with_lists(values, profile, path)
+        shown = _with_lists(values, profile, path) or _most_often(values)
     return [Value(v.text, kind, v.records, {}, False) if v.text in shown else v for v in values]
+
+
+def _with_opened(values: Sequence[Value]) -> list[Value]:
+    """What was opened was clicked, unless other values say so: then it was shown, if nothing else
+    was."""
+    kinds = {value.kind for value in values if not value.extra}
+    kind = "click" if "click" not in kinds else "" if "impression" in kinds else "impression"
+    return [
+        replace(value, kind=kind, is_sure=False)
+        if _is_free(value) and {*words(value.text)} & _OPENS
+        else value
+        for value in values
+    ]
 
 
 def _is_free(value: Value) -> bool:
@@ -336,6 +395,13 @@ def _with_lists(values: Sequence[Value], profile: Profile, path: Path) -> set[st
     if not clicked or any(lists[value.text] > _FEW * value.records for value in clicked):
         return set()
     return {v.text for v in values if _is_free(v) and nearly_all(lists[v.text], v.records)}
+
+
+def _most_often(values: Sequence[Value]) -> set[str]:
+    """The value of most records, where another one says that something was clicked."""
+    is_clicked = any(value.kind == "click" and not value.extra for value in values)
+    records = sum(value.records for value in values)
+    return {v.text for v in values if is_clicked and _is_free(v) and v.records > records / 2}
 
 
 def _is_browsing(values: Sequence[Value], shown: Set[str], profile: Profile, path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 VARIANT = "variant"
@@ -15,12 +16,17 @@ EXPERIMENTS = frozenset(
 )
 """Words in names around the arm of an experiment."""
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
-    "type": ("event", "event_type", "event_name", "kind", "name", "action", "interaction", "verb"),
+    "type": (
+        *("event", "event_type", "event_name", "kind", "name", "action", "interaction", "verb"),
+        *("ereignis", "vorgang", "aktion", "accion", "evento", "evenement", "azione"),
+    ),
     "ts": (
         *("time", "timestamp", "event_time", "event_timestamp", "event_ts", "datetime", "date"),
         *("occurred_at", "happened_at", "created_at", "logged_at", "at", "derived_tstamp"),
         *("time_stamp", "unix_review_time", "query_time", "date_time", "hour", "day"),
         *("original_timestamp", "client_time", "server_time", "sent_at", "received_at"),
+        *("zeitpunkt", "zeitstempel", "zeit", "datum", "fecha", "fecha_hora", "horodatage"),
+        *("data_ora", "data_hora"),
     ),
     "user_id": (
         *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
@@ -28,6 +34,9 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
         *("profile_id", "client_id", "account_id", "user_pseudo_id", "distinct_id"),
         *("anonymous_id", "cookie_id", "device_id", "domain_userid", "user_token", "reviewer_id"),
         *("cookie", "ifa", "idfa", "gaid", "email", "profile_email", "anon_id"),
+        *("kunde", "kunden_id", "kundennummer", "nutzer", "nutzer_id", "benutzer", "besucher_id"),
+        *("cliente", "cliente_id", "id_cliente", "usuario", "usuario_id", "id_usuario"),
+        *("visiteur", "id_visiteur", "utilisateur", "id_utilisateur", "id_client", "utente"),
     ),
     "item_id": (
         *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
@@ -44,6 +53,9 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
             "prop_id",
         ),
         *("adgroup_id", "creative", "movie", "book", "song", "track"),
+        *("artikel", "artikelnr", "artikelnummer", "artikel_id", "produkt", "produkt_id"),
+        *("articulo", "producto", "producto_id", "id_producto", "produto", "id_produto"),
+        *("produit", "id_produit", "id_contenu", "id_article", "prodotto", "id_prodotto"),
     ),
     "items": (
         *("products", "recommendations", "recs", "results", "slate", "list", "candidates", "shown"),
@@ -59,6 +71,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
             "docs",
             "ads",
         ),
+        *("treffer", "ergebnisse", "artikelliste", "resultados", "productos", "resultats"),
     ),
     "request_id": (
         *("request", "query_id", "recommendation_id", "rec_id", "slate_id", "impression_id"),
@@ -67,7 +80,10 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "impression_id": ("impression_id", "impression", "imp_id", "impid", "bid_id", "bidid"),
     "event_id": ("message_id", "event_uuid", "uuid", "insert_id", "record_id", "id"),
     "session_id": ("session", "visit_id", "visit", "sid", "ga_session_id"),
-    "position": ("rank", "slot", "index", "pos", "place"),
+    "position": (
+        *("rank", "slot", "index", "pos", "place"),
+        *("rang", "platz", "posicion", "posizione", "posicao"),
+    ),
     "score": ("relevance", "relevancy", "prediction", "predicted_score", "model_score", "pctr"),
     "propensity": (
         *("propensity_score", "pscore", "action_prob", "action_probability", "logging_prob"),
@@ -76,6 +92,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "value": (
         *("revenue", "order_total", "order_value", "order_amount", "total_price", "total"),
         *("price", "amount", "unit_price"),
+        *("betrag", "gesamtbetrag", "umsatz", "importe", "montant", "montant_ttc", "importo"),
     ),
     "dwell_ms": ("dwell", "dwell_time_ms", "dwell_time", "time_spent_ms", "duration_ms"),
     "feedback": ("feedback_type", "reaction"),
@@ -97,9 +114,9 @@ ARM_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Fields of exposures → what others call them, the most likely first."""
-PRICES = ("price", "unitprice")
+PRICES = ("price", "unitprice", "preis", "einzelpreis", "precio", "prix", "prezzo", "preco")
 """Plain names of what one piece costs."""
-PIECES = ("quantity", "qty", "count", "units", "pieces")
+PIECES = ("quantity", "qty", "count", "units", "pieces", "menge", "anzahl", "unidades", "quantite")
 """What others call the number of pieces on a line of an order."""
 RATINGS = ("rating", "ratings", "stars", "star", "overall", "book_rating", "score")
 """What others call how much somebody likes an item."""
@@ -125,11 +142,19 @@ _VAGUE = {
 }
 """Ends of names that say nothing."""
 _COLUMN = "column_"
+_UUID = re.compile("(.)(?:uuid|guid|urn)$")
+"""Ends of names of ids: ``visitor_uuid`` is a ``visitor_id``."""
 
 
 def plain(name: str) -> str:
-    """A name without case and punctuation: ``userId`` and ``User-ID`` are alike."""
-    return "".join(c for c in name.casefold() if c.isalnum())
+    """A name without case, accents and punctuation: ``userId`` and ``User-ID`` are alike."""
+    return "".join(c for c in _without_accents(name).casefold() if c.isalnum())
+
+
+def _without_accents(text: str) -> str:
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
 
 
 def is_item(name: str) -> bool:
@@ -178,7 +203,8 @@ def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     last = plain(names[-1]) if names else ""
     both = plain("".join(names[-2:]))
     plain_wanted = [plain(name) for name in wanted]
-    ranks = [plain_wanted.index(name) for name in (last, both) if name in plain_wanted]
+    as_ids = [_UUID.sub(r"\1id", name) for name in (last, both)]
+    ranks = [plain_wanted.index(name) for name in (last, both, *as_ids) if name in plain_wanted]
     return min(ranks, default=None)
 
 
@@ -206,8 +232,10 @@ def words(text: str) -> list[str]:
 
     >>> words("Product Clicked"), words("recsShown_v2"), words("shop.order-completed")
     (['product', 'clicked'], ['recs', 'shown', 'v', '2'], ['shop', 'order', 'completed'])
+    >>> words("Posición")
+    ['posicion']
     """
-    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)
+    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", _without_accents(text))
     return [word.lower() for word in found]
 
 

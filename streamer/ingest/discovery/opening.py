@@ -17,6 +17,7 @@ from streamer.ingest.discovery.profile import (
     EventWithin,
     Profile,
     Seen,
+    is_of_all,
     names_of,
     nearly_all,
     profile_of,
@@ -90,7 +91,7 @@ def find_opening(records: Sequence[Any]) -> Opening:
         for path, seen in profile.scalars.items()
         if (by := _separator(path, seen)) is not None
     }
-    scalars = ((text_of(path), seen) for path, seen in profile.scalars.items())
+    scalars = ((text_of(p), seen) for p, seen in profile.scalars.items() if is_of_all(p))
     decimals = {at: COMMA for at, seen in scalars if at not in split and _has_comma(seen)}
     return Opening(_events_within(profile), texts, split, decimals)
 
@@ -102,7 +103,8 @@ def _events_within(profile: Profile) -> Path:
     best: tuple[int, int, Path] | None = None
     for path, elements in profile.lists.items():
         kinds = find_kinds(elements, {}, "")
-        of_kinds = {value.kind for value in kinds.values if value.kind and value.is_sure}
+        told = [value for value in kinds.values if value.kind]
+        of_kinds = {value.kind for value in told if any(value.is_sure for value in told)}
         has_time = any(seen.unit is not None for seen in elements.scalars.values())
         are_flags = {value.text for value in kinds.values} <= {*NO, *YES}
         if kinds.path is None or are_flags or len(of_kinds) < _LEAST_KINDS or not has_time:

@@ -185,6 +185,15 @@ def preset_of_rows(rows: Sequence[Sequence[str]]) -> Sequence[str]:
     return ()
 
 
+def shows_nothing(preset: str, profile: Profile) -> bool:
+    """Whether no record has a name that a preset knows as that of an impression."""
+    source = preset_alone(preset)
+    shown = {rule.value for kind, rule in source.kind.rules if kind == "impressions"}
+    paths = map(path_of, several(source.kind.field or ()))
+    seen = [profile.scalars[path].values.keys() for path in paths if path in profile.scalars]
+    return bool(shown and seen) and not any(shown & names for names in seen)
+
+
 def preset_of_columns(columns: Sequence[str]) -> str | None:
     """The preset whose table has such columns."""
     return next((name for name in PRESETS if preset_alone(name).columns == tuple(columns)), None)

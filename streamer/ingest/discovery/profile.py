@@ -45,6 +45,9 @@ _FORMATS = (
 """Formats of times that are looked for, beside RFC 3339."""
 _MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|\d{8}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
 _FIRST_YEAR, _LAST_YEAR = 1995, 2100
+_MOST_RANKS, _DENSE = 60, 0.6
+NO_AMOUNT = (None, "0", "0.0", "0.00")
+"""What stands where there is no amount."""
 _UNITS = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
 _GENERIC = frozenset(
     {
@@ -109,6 +112,12 @@ class Seen:
     def is_whole(self) -> bool:
         """Whether nearly all are whole numbers."""
         return nearly_all(self.whole + self.whole_floats, self.count)
+
+    @property
+    def are_ranks(self) -> bool:
+        """Whether they are most of the whole numbers from 0 or 1 to some few."""
+        is_begun = self.is_whole and 0 <= self.low <= 1 and self.high <= _MOST_RANKS
+        return is_begun and self.distinct > _DENSE * self.high
 
     @property
     def is_id(self) -> bool:

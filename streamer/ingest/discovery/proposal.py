@@ -106,7 +106,8 @@ def _proposed(
     try:
         settings = corrected(drafts, samples, lambda: written(drafts))
     except ProposalError as error:
-        error.toml = "\n".join([head, comment(f"? {error}"), "", written(drafts)])
+        known = written(drafts) if error.is_log else "\n".join(_commented(written(drafts)))
+        error.toml = "\n".join([head, comment(f"? {error}"), "", known])
         raise
     evidence = FieldEvidence(settings, samples)
     ask_zone(drafts, evidence, asker)
@@ -118,6 +119,12 @@ def _proposed(
         what = f"kind: {made.ignored:,} of {made.records:,} records are ignored"
         doubts_before = [*doubts_before, f"{what}: are they nothing that is shown or clicked?"]
     return _written(drafts, evidence, origin, brokers, doubts_before)
+
+
+def _commented(toml: str) -> Iterator[str]:
+    """Settings that read nothing, for people to see."""
+    for line in toml.splitlines():
+        yield line if not line or line.startswith("#") else f"# {line}"
 
 
 def _written(

@@ -88,8 +88,10 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
         return
     for kind in list(draft.shape.profiles):
         said = draft.said(kind)
-        if not draft.shape.kinds.is_sure and (told := no_log(draft.shape.profiles[kind])):
-            raise ProposalError(f"{told}; in {', '.join(draft.shape.topics)}", draft.shape.topics)
+        is_guess = not draft.shape.kinds.is_sure and kind != "exposure"
+        if is_guess and (told := no_log(draft.shape.profiles[kind])):
+            topics = draft.shape.topics
+            raise ProposalError(f"{told}; in {', '.join(topics)}", topics, is_log=False)
         needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
         if said.get("impression_id"):

@@ -22,6 +22,8 @@ _LEAST_SHARE = 0.5
 """Of the records, which must have a value."""
 _LEAST_VALUES, _MOST_LEAST, _SHARE_OF_LEAST = 5, 12, 20
 """Of a field: more than grades, where there are many records."""
+_MOST_OF_ONE = 0.5
+"""Share of the records that one value of an id may have."""
 _LEAST_OFTEN = 1.5
 """Records of a person or an item, in the mean."""
 _FEW = 0.05
@@ -80,6 +82,7 @@ def _columns(profile: Profile, taken: Container[Path]) -> Iterator[_Column]:
     """Fields that may be ids, and are not otherwise used."""
     for path, seen in profile.scalars.items():
         is_free = path not in taken and is_of_all(path) and seen.unit is None and seen.is_id
+        is_free = is_free and max(seen.values.values()) <= _MOST_OF_ONE * seen.count
         least = max(_LEAST_VALUES, min(_MOST_LEAST, seen.count // _SHARE_OF_LEAST))
         if not is_free or profile.share(path) < _LEAST_SHARE or seen.distinct < least:
             continue
@@ -105,6 +108,7 @@ def persons(
         within = 1.0 if request is None else _constant(profile, request, one.path)
         steady = within if request is not None else one.joins
         worth = steady + is_around(profile, one.path) - _PLACE * place
+        worth -= profile.scalars[one.path].are_ranks  # positions rise within requests
         if one.joins > _FEW or within > 1 - _FEW or not profile.within:
             found.append(one.candidate(worth))
     return _best(found)

@@ -21,7 +21,12 @@ from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, classified, find_kinds, with_article
 from streamer.ingest.discovery.marked import not_marked, with_marked
 from streamer.ingest.discovery.opening import Opening, find_opening, written
-from streamer.ingest.discovery.presets import find_preset, preset_of_columns, supplied
+from streamer.ingest.discovery.presets import (
+    find_preset,
+    preset_of_columns,
+    shows_nothing,
+    supplied,
+)
 from streamer.ingest.discovery.profile import (
     Profile,
     Seen,
@@ -221,6 +226,12 @@ def no_log(profile: Profile) -> str:
     if not has_time and alone and is_id(alone[0]):
         people = text_of(alone[0])
         return f"this is one row for each {people} without a time, not a log: add when it was"
+    person = next(iter(places(profile, "user_id")), None)
+    is_acting = bool(profile.lists or profile.id_lists) or any(places(profile, "variant"))
+    persons = 0 if person is None or is_acting else person.seen.distinct
+    if person is not None and persons >= _LEAST_ITEMS and nearly_all(persons, profile.records):
+        people = text_of(person.path)
+        return f"this is one row for each {people}: what people are, not what they did"
     return ""
 
 
@@ -248,6 +259,10 @@ class _Looked:
         profile = profile_of((value for _, value in objects), opening.each)
         headers, first = _headers_of(objects), samples[0]
         preset, kinds = _preset(profile, headers, first) or (None, None)
+        if preset and first.columns and shows_nothing(preset, profile):
+            own = find_kinds(profile, headers, first.topic)
+            if {"impression", "click"} <= own.known.keys():
+                preset, kinds = None, own
         self.preset = preset
         self.kinds = kinds or find_kinds(profile, headers, first.topic)
         self.given = opening, objects
