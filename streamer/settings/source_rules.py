@@ -127,6 +127,8 @@ class Recognition(Section, frozen=True):
     """Whether the names of most events tell it."""
     values: dict[str, str] = msgspec.field(default_factory=dict)
     """Path → what nearly all of its values match, a regular expression."""
+    doubt: str = ""
+    """What the preset decides that another one might decide otherwise, for people."""
 
 
 @cache

@@ -3,6 +3,7 @@ what is missing is said in a file."""
 
 import json
 import random
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -111,6 +112,150 @@ def test_values_say_what_names_do_not(name: str, tmp_path: Path) -> None:
         assert source.fields[ours] == names.get(theirs, theirs), ours
     assert source.fields_of("conversions")["value"] == "worth"
     assert "# ? request_id: by its values" in proposal.toml
+
+
+def _of_mails(folder: Path) -> Path:
+    """A mail is delivered before it is opened; clicks come late in the file."""
+    rows = list[Row]()
+    for row in log(600):
+        one = {"email": f"u{row['who']}@a.example", "timestamp": row["at"], "campaign": row["item"]}
+        if row["kind"] == "shown":
+            rows += [{**one, "event": "delivered", "smtp": "250"}, {**one, "event": "open"}]
+        elif row["kind"] == "clicked" and row["request"] > 300:
+            rows.append({**one, "event": "click", "url_offset": {"type": "html"}})
+    return lines_of(folder / "mails.ndjson", rows)
+
+
+def _of_cards(folder: Path) -> Path:
+    kinds = ("CARD_IMPRESSION", "CARD_OPEN", "APPLICATION_SUBMITTED")
+    return lines_of(folder / "cards.ndjson", renamed(kinds, {"kind": "eventType", "item": "urn"}))
+
+
+def _of_a_dump(folder: Path) -> Path:
+    """Queries stand between events, and have no action."""
+    rows = list[Row]()
+    for row in renamed(("impression", "click", "purchase"), {"kind": "action_name"}):
+        if row["action_name"] == "impression" and row["rank"] == 1:
+            rows.append({"_source": {"query": "lamp", "at": row["at"], "who": row["who"]}})
+        rows.append({"_source": row})
+    return lines_of(folder / "dump.json", rows)
+
+
+def _of_codes(folder: Path) -> Path:
+    """Numbers alone, without names of columns; what is not sold is worth 0."""
+    codes, rows = {"shown": 10, "clicked": 20, "bought": 40}, list[Sequence[int]]()
+    for row in log():
+        of_row = (41_000 + row["who"], codes[row["kind"]], 8_000 + row["item"], row.get("rank", 0))
+        rows.append((row["at"], *of_row, round(100 * row.get("worth", 0))))
+    return table_of(folder / "export.csv", rows)
+
+
+def _of_outcomes(folder: Path) -> Path:
+    """A row for each item that was shown, in the French of a database."""
+    head = ("id_exposition", "id_visiteur", "id_contenu", "rang", "affiche_le", "clique_le")
+    clicked = Counter((r["request"], r["item"]) for r in log() if r["kind"] == "clicked")
+    rows = list[Sequence[Any]]([head])
+    for n, row in enumerate(row for row in log() if row["kind"] == "shown"):
+        at = datetime.fromtimestamp(row["at"], UTC)
+        click = f"{at:%Y-%m-%d %H:%M}:59" if clicked[row["request"], row["item"]] else "\\N"
+        one = (7_000_001 + n, f"v{row['who']}", f"ct-{row['item']:04}", row["rank"])
+        rows.append((*one, f"{at:%Y-%m-%d %H:%M}:00", click))
+    return table_of(folder / "expositions.csv", rows)
+
+
+def _of_batches(folder: Path) -> Path:
+    """An app sends what it saw in batches, each event with its own time."""
+    batches = dict[int, Row]()
+    for row in log():
+        batch = {
+            "bn": f"b{row['request']}",
+            "dv": f"d{row['who']}",
+            "up": 1000 * row["at"] + 60_000,
+        }
+        events = batches.setdefault(row["request"], {**batch, "q": []})["q"]
+        what = {"shown": "seen", "clicked": "tapped", "bought": "hearted"}[row["kind"]]
+        events.append({"x": what, "o": f"pst:{row['item']}", "m": 1000 * row["at"]})
+    return lines_of(folder / "batches.ndjson", list(batches.values()))
+
+
+def _of_orders(folder: Path) -> Path:
+    """Lists in the German of a shop, with decimal commas, and a sum of each order."""
+    searches, others = dict[int, Row](), list[Row]()
+    for row in log():
+        one = {"zeitpunkt": f"{datetime.fromtimestamp(row['at'], UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        one["kundennummer"], item = f"K-{row['who']}", f"GA-{row['item']}"
+        if row["kind"] == "shown":
+            search = {**one, "vorgang": "trefferliste_gezeigt", "treffer": list[Row]()}
+            hit = {"artikelnr": item, "rang": row["rank"], "preis": "25,99"}
+            searches.setdefault(row["request"], search)["treffer"].append(hit)
+        elif row["kind"] == "clicked":
+            others.append({**one, "vorgang": "treffer_angeklickt", "artikelnr": item, "rang": 2})
+        else:
+            total = f"{row['worth']:.2f}".replace(".", ",")
+            lines = [{"artikelnr": item, "menge": 1, "einzelpreis": total}]
+            order = {**one, "vorgang": "bestellung", "positionen": lines, "gesamtbetrag": total}
+            others.append(order)
+    rows = sorted([*searches.values(), *others], key=lambda row: str(row["zeitpunkt"]))
+    return lines_of(folder / "suche.ndjson", rows)
+
+
+def _of_trackers(folder: Path) -> Path:
+    """Names of ids that end as few do."""
+    names = {"kind": "happening", "who": "visitor_uuid", "item": "target_url", "rank": "slot_no"}
+    rows = renamed(("teaser_viewable", "teaser_click", "order_line"), names)
+    head = tuple(dict.fromkeys(name for row in rows for name in row))
+    urls = ({**row, "target_url": f"https://a.example/a/{row['target_url']}"} for row in rows)
+    cells = [tuple(row.get(name, "") for name in head) for row in urls]
+    return table_of(folder / "clicks.tsv", [head, *cells], "\t")
+
+
+ALL = {"impressions": TRUE["shown"], "clicks": TRUE["clicked"], "conversions": TRUE["bought"]}
+_SHOWN = [row for row in log(600) if row["kind"] == "shown"]
+_LATE = [row for row in log(600) if row["kind"] == "clicked" and row["request"] > 300]
+STRANGERS: dict[str, tuple[Callable[[Path], Path], dict[str, int]]] = {
+    "mails": (_of_mails, {"impressions": len(_SHOWN), "clicks": len(_LATE)}),
+    "cards": (_of_cards, ALL),
+    "a dump with queries": (_of_a_dump, ALL),
+    "codes without names": (_of_codes, ALL),
+    "outcomes beside what was shown": (
+        _of_outcomes,
+        {"impressions": TRUE["shown"], "clicks": TRUE["clicked"]},
+    ),
+    "batches of an app": (
+        _of_batches,
+        {"impressions": TRUE["shown"], "clicks": TRUE["clicked"] + TRUE["bought"]},
+    ),
+    "lists and orders": (
+        _of_orders,
+        {**ALL, "impressions": len({row["request"] for row in log()})},
+    ),
+    "unusual ids": (_of_trackers, ALL),
+}
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_strangers_are_read_by_their_values(name: str, tmp_path: Path) -> None:
+    written, expected = STRANGERS[name]
+    counts, proposal = read(written(tmp_path))
+    assert counts == expected
+    (source,) = proposal.settings.sources
+    who = [source.fields_of(kind)["user_id"] for kind in expected]
+    assert len(set(map(str, who))) == 1
+    assert not {"rank", "rang", "slot_no", "column_5"} & {*map(str, who)}
+
+
+def test_what_people_are_is_no_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = ("customer_id", "registered_at", "country", "clicks_90d", "favourite_item_id")
+    rows = [
+        (2000 + n, f"2025-{1 + n % 12:02}-{1 + n % 28:02} 09:42:29", "DFA"[n % 3], n % 7, n % 50)
+        for n in range(300)
+    ]
+    path, out = table_of(tmp_path / "crm.csv", [head, *rows]), tmp_path / "s.toml"
+    assert main(["init", str(path), "--out", str(out)]) == 1
+    err = capsys.readouterr().err
+    assert "one row for each customer_id: what people are, not what they did" in err
+    assert "next: write a row for each event" in err
+    assert parse(tomllib.loads(out.read_text())) == Settings()
 
 
 def _ratings() -> list[tuple[int, int, int, int]]:

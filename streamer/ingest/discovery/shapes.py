@@ -39,7 +39,7 @@ from streamer.ingest.lookup import parsed, values_at
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path, path_of, text_of
-from streamer.settings.source_rules import paths_of, preset_alone
+from streamer.settings.source_rules import paths_of, preset_alone, recognition
 from streamer.settings.sources import FieldSource
 
 _OF_ITEMS = ("impression", "click", "conversion")
@@ -340,6 +340,8 @@ def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
         why = "clicks have none, and nobody would have clicked"
         doubts[f"user_id: {at} is not read: {why}"] = ["impression"]
     shape.doubts += [f"{doubt} ({', '.join(of)})" for doubt, of in doubts.items()]
+    if shape.preset is not None and (doubt := recognition(shape.preset).doubt):
+        shape.doubts.append(f"kind: {doubt}")
     if not shape.kinds.is_sure:
         topic = shape.topics[0]
         shape.doubts.append(f"kind: nothing says for sure what the records of {topic} are")
