@@ -54,8 +54,8 @@ class Bug:
 BUGS = (
     Bug(
         "cli/history.py",
-        "int(lines.record_ms[first:stop].min()) - reach_ms",
-        "int(lines.record_ms[first:stop].min())",
+        "self._write_of(replay, ms - reach_ms)",
+        "self._write_of(replay, ms)",
         "tests/cli/test_history.py",
         lane="long",
     ),
