@@ -209,6 +209,20 @@ def _of_trackers(folder: Path) -> Path:
     return table_of(folder / "clicks.tsv", [head, *cells], "\t")
 
 
+def _of_a_test(folder: Path) -> Path:
+    """The arm of a user stands in a record of its own, before the first item."""
+    rows, seen = list[Row](), set[int]()
+    for row in log():
+        one = {"t": row["at"] * 1000, "unit": f"n{row['who']}"}
+        if row["who"] not in seen:
+            seen.add(row["who"])
+            arm = "ab"[row["who"] % 2]
+            rows.append({**one, "event": "exposure", "experiment": "rank7", "variant": arm})
+        names = {"shown": "listing_impression", "clicked": "listing_click", "bought": "booking"}
+        rows.append({**one, "event": names[row["kind"]], "listing_id": row["item"]})
+    return lines_of(folder / "test.ndjson", rows)
+
+
 ALL = {"impressions": TRUE["shown"], "clicks": TRUE["clicked"], "conversions": TRUE["bought"]}
 _SHOWN = [row for row in log(600) if row["kind"] == "shown"]
 _LATE = [row for row in log(600) if row["kind"] == "clicked" and row["request"] > 300]
@@ -230,6 +244,7 @@ STRANGERS: dict[str, tuple[Callable[[Path], Path], dict[str, int]]] = {
         {**ALL, "impressions": len({row["request"] for row in log()})},
     ),
     "unusual ids": (_of_trackers, ALL),
+    "arms apart": (_of_a_test, ALL),
 }
 
 
@@ -238,6 +253,7 @@ def test_strangers_are_read_by_their_values(name: str, tmp_path: Path) -> None:
     written, expected = STRANGERS[name]
     counts, proposal = read(written(tmp_path))
     assert counts == expected
+    assert ("exposure = [" in proposal.toml) == (name == "arms apart")
     (source,) = proposal.settings.sources
     who = [source.fields_of(kind)["user_id"] for kind in expected]
     assert len(set(map(str, who))) == 1

@@ -350,10 +350,11 @@ def _is_rating(path: Path, seen: Seen) -> bool:
 
 def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
     values: list[Value] = []
-    has_arms = ("experiment",) in profile.scalars and ("arm",) in profile.scalars
+    assigned = {"exposure"} if {("experiment",), ("arm",)} <= profile.scalars.keys() else set()
+    assigned |= set() if path is None else _assigned(profile, path)
     for text, records in seen.values.most_common():
-        is_ours = has_arms and text == "exposure"  # else of items: exposed are they, too
-        kind, extra = ("exposure", {}) if is_ours else classified(text)
+        is_arm = text in assigned and {*words(text)} & _EXPOSED  # else of items: they are, too
+        kind, extra = ("exposure", {}) if is_arm else classified(text)
         values.append(Value(text, kind, records, extra))
     values = _with_opened(values)
     if any(value.kind == "impression" for value in values):
@@ -367,6 +368,21 @@ def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
     elif path and not shown:
         shown = _with_lists(values, profile, path) or _most_often(values)
     return [Value(v.text, kind, v.records, {}, False) if v.text in shown else v for v in values]
+
+
+def _assigned(profile: Profile, path: Path) -> set[str]:
+    """Values whose records hold an experiment and an arm, which those of other values lack."""
+    texts, alone = values_of(profile, path), list[set[str | None]]()
+    for name, others in ARM_NAMES.items():
+        ranks = {at: rank(names_of(at), (name, *others)) for at in profile.scalars}
+        named = [(place, at) for at, place in ranks.items() if place is not None]
+        if not named:
+            return set()
+        of_field = values_of(profile, min(named, key=lambda one: one[0])[1])
+        having = Counter(t for t, own in zip(texts, of_field, strict=True) if own is not None)
+        alone.append({text for text, n in having.items() if nearly_all(n, texts.count(text))})
+    both = set.intersection(*alone)
+    return {text for text in both if text} if both < set(texts) else set()
 
 
 def _with_opened(values: Sequence[Value]) -> list[Value]:

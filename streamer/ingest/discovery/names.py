@@ -33,7 +33,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
         *("who_id", "actor_id", "viewer_id", "shopper_id", "subscriber_id", "person_id"),
         *("profile_id", "client_id", "account_id", "user_pseudo_id", "distinct_id"),
         *("anonymous_id", "cookie_id", "device_id", "domain_userid", "user_token", "reviewer_id"),
-        *("cookie", "ifa", "idfa", "gaid", "email", "profile_email", "anon_id"),
+        *("cookie", "ifa", "idfa", "gaid", "email", "profile_email", "anon_id", "unit_id"),
         *("kunde", "kunden_id", "kundennummer", "nutzer", "nutzer_id", "benutzer", "besucher_id"),
         *("cliente", "cliente_id", "id_cliente", "usuario", "usuario_id", "id_usuario"),
         *("visiteur", "id_visiteur", "utilisateur", "id_utilisateur", "id_client", "utente"),
