@@ -209,6 +209,42 @@ def _of_trackers(folder: Path) -> Path:
     return table_of(folder / "clicks.tsv", [head, *cells], "\t")
 
 
+def _of_a_recommender(folder: Path) -> Path:
+    """A row for each click, with the list that it was chosen from."""
+    lists = dict[int, list[int]]()
+    for row in log():
+        if row["kind"] == "shown":
+            lists.setdefault(row["request"], []).append(row["item"])
+    clicks = [
+        (row["who"] + 300, row["item"], row["at"], "click", "|".join(map(str, of)))
+        for row in log()
+        if row["kind"] == "clicked"
+        for of in [lists[row["request"]]]
+    ]
+    head = ("USER_ID", "ITEM_ID", "TIMESTAMP", "EVENT_TYPE", "IMPRESSION")
+    return table_of(folder / "interactions.csv", [head, *clicks])
+
+
+def _of_rankings(folder: Path) -> Path:
+    """Prices of items stand among rankings and interactions."""
+    rows, lists = list[Row](), dict[int, Row]()
+    for n, row in enumerate(row for row in log() if row["kind"] != "bought"):
+        one = {"id": f"e{n}", "timestamp": str(1000 * row["at"]), "user": f"u{row['who']}"}
+        if row["kind"] == "shown":
+            ranking = {**one, "event": "ranking", "items": list[Row]()}
+            if row["request"] not in lists:
+                rows.append(lists.setdefault(row["request"], ranking))
+            lists[row["request"]]["items"].append({"id": f"i{row['item']}"})
+        else:
+            ranked = lists[row["request"]]["id"]
+            rows.append({**one, "event": "interaction", "ranking": ranked, "type": "click"})
+            rows[-1]["item"] = f"i{row['item']}"
+        if n % 40 == 0:
+            of = {"event": "item", "item": f"i{row['item']}", "price": 3.5}
+            rows.append({"id": f"m{n}", "timestamp": str(1000 * row["at"]), **of})
+    return lines_of(folder / "rankings.ndjson", rows)
+
+
 def _of_a_test(folder: Path) -> Path:
     """The arm of a user stands in a record of its own, before the first item."""
     rows, seen = list[Row](), set[int]()
@@ -245,6 +281,14 @@ STRANGERS: dict[str, tuple[Callable[[Path], Path], dict[str, int]]] = {
     ),
     "unusual ids": (_of_trackers, ALL),
     "arms apart": (_of_a_test, ALL),
+    "clicks with lists": (
+        _of_a_recommender,
+        {"impressions": TRUE["clicked"], "clicks": TRUE["clicked"]},
+    ),
+    "rankings": (
+        _of_rankings,
+        {"impressions": len({row["request"] for row in log()}), "clicks": TRUE["clicked"]},
+    ),
 }
 
 

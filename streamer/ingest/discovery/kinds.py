@@ -311,7 +311,8 @@ def _kind_without(values: Sequence[Value], profile: Profile, path: Path) -> str 
 
 def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profile) -> None:
     """Adds a field whose words say nothing, where records with one of its values alone have an
-    amount: these are conversions; of others the most frequent are impressions, the next clicks."""
+    amount: these are conversions; of others those with lists, or else the most frequent, are
+    impressions, and the next clicks."""
     amounts = [
         [place for place, text in enumerate(values_of(profile, path)) if text not in NO_AMOUNT]
         for path, seen in profile.scalars.items()
@@ -322,6 +323,8 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
         if not 2 <= len(of_values) <= _MOST_GUESSED or profile.share(path) < 1 - _FEW:
             continue
         texts = values_of(profile, path)
+        lists = Counter(x for x, has_list in zip(texts, profile.with_list, strict=True) if has_list)
+        of_values.sort(key=lambda text: not nearly_all(lists[text], seen.values[text]))
         for places_of_amount in amounts:
             owners = {texts[place] for place in places_of_amount}
             sold = next(iter(owners), None)
@@ -331,7 +334,8 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
                 continue
             most, *others = of_values
             clicked = next(text for text in (*others, "") if text != sold)
-            kinds = {most: "impression", sold: "conversion", clicked: "click"}
+            is_event = _have_the_same_ids(profile, texts, (most, clicked), sold)
+            kinds = {most: "impression", sold: "conversion" if is_event else "", clicked: "click"}
             values = [
                 Value(text, kinds.get(text, ""), seen.values[text], is_sure=False)
                 for text in of_values
@@ -339,6 +343,22 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
             to.append(
                 ((2.0, 0.0, 0.0, 1.0, 0.0, -len(path)), Kinds(path=path, values=tuple(values)))
             )
+
+
+def _have_the_same_ids(
+    profile: Profile, texts: Sequence[str | None], pair: tuple[str, str], sold: str
+) -> bool:
+    """Whether records with a value have all ids that those of a pair of values have: what is about
+    items alone names no person."""
+    counts = Counter(texts)
+    ids = [p for p, seen in profile.scalars.items() if seen.is_id and not seen.are_ranks]
+    for path in ids:
+        filled = zip(texts, values_of(profile, path), strict=True)
+        having = Counter(text for text, value in filled if value is not None)
+        is_of_both = all(nearly_all(having[each], counts[each]) for each in pair if each)
+        if is_of_both and not nearly_all(having[sold], counts[sold]):
+            return False
+    return True
 
 
 def _is_rating(path: Path, seen: Seen) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value, classified, with_article
-from streamer.ingest.discovery.names import CLICK_COLUMNS, rank
-from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of
+from streamer.ingest.discovery.names import CLICK_COLUMNS, OTHER_NAMES, rank
+from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of, nearly_all
 from streamer.settings.event_fields import ELEMENT_FIELDS
 from streamer.settings.paths import Each, Path, Where, path_of, text_of, through_lists
 from streamer.settings.sources import FieldSource
@@ -19,6 +19,11 @@ Fields = dict[str, FieldSource]
 def with_marked(kinds: Kinds, profiles: Mapping[str, Profile], fields: dict[str, Fields]) -> Kinds:
     """The kinds of records that hold lists, with those of what is marked in them; fields of such
     kinds are added."""
+    if "impression" not in fields and (found := _shown_beside(profiles, fields)):
+        fields["impression"] = found
+        clicks = [v for v in kinds.values if v.kind == "click"]
+        shown_too = [replace(v, kind="impression", is_sure=False) for v in clicks]
+        return replace(kinds, values=(*shown_too, *kinds.values))
     shown, profile = fields.get("impression"), profiles.get("impression")
     item = None if shown is None else shown.get("item_id")
     if shown is None or profile is None or not isinstance(item, str) or "[]" not in item:
@@ -34,6 +39,23 @@ def with_marked(kinds: Kinds, profiles: Mapping[str, Profile], fields: dict[str,
         fields[kind] = {**own, "item_id": marked}
         kinds = _with(kinds, kind)
     return kinds
+
+
+def _shown_beside(profiles: Mapping[str, Profile], fields: Mapping[str, Fields]) -> Fields | None:
+    """The fields of impressions, where clicks hold the list of which an item was clicked."""
+    own, clicks = fields.get("click", {}), profiles.get("click")
+    if clicks is None or not isinstance(own.get("item_id"), str):
+        return None
+    clicked = path_of(str(own["item_id"]))
+    seen = clicks.scalars.get(clicked)
+    for path, listed in clicks.id_lists.items() if seen is not None else ():
+        is_shown = rank(names_of(path), ("impressions", "impression", *OTHER_NAMES["items"]))
+        common = sum(n for text, n in seen.values.items() if text in listed.values) if seen else 0
+        if is_shown is not None and seen and nearly_all(common, sum(seen.values.values())):
+            of_click = {*ELEMENT_FIELDS["impressions"], "position", "event_id", "value"}
+            rest = {name: said for name, said in own.items() if name not in of_click}
+            return {**rest, "item_id": f"{text_of(path)}[]"}
+    return None
 
 
 def _of_marked(said: FieldSource, item: str, marked: str) -> FieldSource:
@@ -76,8 +98,11 @@ def not_marked(profiles: Mapping[str, Profile], fields: Mapping[str, Fields]) ->
     item = fields.get("impression", {}).get("item_id")
     if not isinstance(item, str) or "[]" not in item:
         return
+    if "impression" not in profiles:
+        yield f"kind: {item} of clicks is taken for what was shown"
     within, _, _ = item.rpartition("[]")
-    elements = profiles["impression"].lists.get(path_of(within), Profile())
+    shown = profiles.get("impression", Profile())
+    elements = shown.lists.get(path_of(within), Profile())
     objects = {str(path[0]) for path in elements.scalars if len(path) > 1}
     for name in sorted(objects):
         kind, _ = classified(name)

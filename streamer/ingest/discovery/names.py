@@ -141,6 +141,8 @@ _VAGUE = {
     "model",
 }
 """Ends of names that say nothing."""
+_CONTAINERS = {"data", "attributes", "properties", "payload", "node"}
+"""Names of objects that say nothing of what is in them."""
 _COLUMN = "column_"
 _UUID = re.compile("(.)(?:uuid|guid|urn)$")
 """Ends of names of ids: ``visitor_uuid`` is a ``visitor_id``."""
@@ -201,7 +203,7 @@ def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
     (0, None)
     """
     last = plain(names[-1]) if names else ""
-    both = plain("".join(names[-2:]))
+    both = plain("".join([name for name in names if plain(name) not in _CONTAINERS][-2:]))
     plain_wanted = [plain(name) for name in wanted]
     as_ids = [_UUID.sub(r"\1id", name) for name in (last, both)]
     ranks = [plain_wanted.index(name) for name in (last, both, *as_ids) if name in plain_wanted]
