@@ -33,7 +33,7 @@ _SIGNATURES = {
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _WINDOWS, _LEAST_LINES = "cp1252", 3
-"""The encoding of tables that are none of Unicode, and the lines that must show it."""
+"""The encoding of tables that are none of Unicode, and the rows that must show it."""
 _VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
 """How a file begins whose values are not one a line: an array, or an object over several lines."""
 _ARRAY_LINE = re.compile(rb"\s*\[.*\][ \t\r]*(\n|$)")
@@ -239,11 +239,12 @@ def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def _is_windows(block: bytes) -> bool:
-    """Whether many lines have letters beyond ASCII, mostly one by itself as Western languages have
-    them, and none of them is UTF-8: as Excel writes them."""
+    """Whether many lines, or the header, have letters beyond ASCII, mostly one by itself as Western
+    languages have them, and none of them is UTF-8: as Excel writes them."""
     lines = block.split(b"\n")[:-1]
     others = [line for line in lines if not line.isascii()]
-    if len(others) < max(_LEAST_LINES, len(lines) // 100) or any(map(_is_utf_8, others)):
+    least = 1 if others[:1] == lines[:1] else max(_LEAST_LINES, len(lines) // 100)
+    if len(others) < least or any(map(_is_utf_8, others)):
         return False
     runs = [len(run) for line in others for run in _BEYOND_ASCII.findall(line)]
     return sum(runs) < 1.5 * len(runs)
