@@ -456,7 +456,11 @@ impl Decoder {
             let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
             let is_value = at < text.len() && reader.skip(0).is_ok();
             let found = is_value.then(|| text.get(at..reader.at())).flatten();
-            event.found = found.map(|found| found.trim().to_owned());
+            let is_moment = matches!(place.field, Some(Field::Ts | Field::StartTs | Field::EndTs));
+            let mut values = event.values.iter().filter(|_| is_moment); // of two texts, maybe
+            let time = values.find(|value| Some(value.field) == place.field);
+            let whole = |found: &str| time.map_or(found.trim(), |time| &time.json).to_owned();
+            event.found = found.map(whole);
         }
         traced
     }

@@ -25,7 +25,7 @@ from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.names import nearest
 
-_FILES = "JSON, .csv or .tsv files (also .gz, .zst), or .parquet; - is standard input (JSON)"
+_FILES = "JSON, logs, .csv or .tsv (also .gz, .zst), or .parquet; - is standard input (JSON, logs)"
 SHELLS = ("bash", "zsh", "fish")
 _EXAMPLES_HEADING = "Examples:"
 

@@ -238,8 +238,14 @@ class _Kind:
             yield {
                 "field": name,
                 "values": [self._value(form) for form in others],
-                "forms": [_how(form) for form in others],
+                "forms": [self._form(form) for form in others],
             }
+
+    def _form(self, form: dict[str, Any]) -> dict[str, Any]:
+        """How a value is written, and where the time of a day stands."""
+        if "time" not in form:
+            return _how(form)
+        return {"unit": "iso", **_how(form), "time": self.values.path(path_of(form["time"]))}
 
     def _value(self, form: dict[str, Any]) -> _Value:
         if "path" in form:
@@ -337,6 +343,9 @@ def how_written(source: Source, kind: str, name: str) -> str | None:
     'epoch seconds, as unit = "s" says'
     """
     form = next(iter(forms_of(source.fields_of(kind).get(name, False))), {})
+    if "time" in form:
+        like = form.get("format", "2026-11-24 07:00:01")
+        return f"a time like {like} in {form['path']} and {form['time']}"
     if "format" in form:
         return f"a time like {form['format']}, as format says"
     unit = form.get("unit")

@@ -59,7 +59,7 @@ UNITS = ("ms", "s", "us", "ns", "iso")
 LONG_UNITS = {"min": 60_000, "h": 3_600_000, "d": 86_400_000}
 """Units that are counted from a moment alone, in milliseconds."""
 _FORMS = ("path", "constant", "header", "key", "timestamp", "product")
-_HOW = ("unit", "format", "from", "scale")
+_HOW = ("unit", "format", "from", "scale", "time")
 """How a value is written."""
 _DIRECTIVES = re.compile(r"(?:[^%]|%[%YymdeHIMSfpbBaAzZTDF])+")
 _UNSCALED = ("position",)
@@ -560,7 +560,8 @@ def forms_of(said: FieldSource) -> Iterator[dict[str, Any]]:
 
 def paths_in(form: Mapping[str, Any]) -> Sequence[str]:
     """The paths of one form of a field; none of one that stands beside the value of a record."""
-    return (form["path"],) if "path" in form else form.get("product", ())
+    paths = (form["path"],) if "path" in form else form.get("product", ())
+    return (*paths, form["time"]) if "time" in form else paths
 
 
 def paths_of(said: FieldSource) -> Iterator[str]:
@@ -579,7 +580,8 @@ def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
     name, value = given[0], form[given[0]]
     _validate_how(ours, form, at)
     if name == "path":
-        _validate_path(value, at)
+        if len({_valid_lists(path, at) for path in paths_in(form)}) > 1:
+            raise SettingsError(f"{form}: both stand in one list, or in none; {at}")
     elif name == "product":
         if ours != "value" or not isinstance(value, list) or len(value) != 2:
             raise SettingsError(f"product = {value!r}: two paths, of `value` only; {at}")
@@ -603,11 +605,13 @@ def _validate_how(ours: str, form: dict[str, Any], at: str) -> None:
         raise SettingsError(
             f"unit = {form['unit']!r}: of {', '.join(MOMENTS)} one of {', '.join(units)}; {at}"
         )
-    for name in ("format", "from"):
+    for name in ("format", "from", "time"):
         if name in form and not is_moment:
             raise SettingsError(f"{name}: of {', '.join(MOMENTS)} only; {at}")
     if "format" in form and (form.keys() & {"unit", "from"}):
         raise SettingsError(f"{form}: a format, or a unit; {at}")
+    if "time" in form and ("path" not in form or form.keys() & {"unit", "from", "scale"}):
+        raise SettingsError(f"{form}: time is of the path of a date, with a format at most; {at}")
     text = form.get("format", "%Y")
     if not isinstance(text, str) or _DIRECTIVES.fullmatch(text) is None:
         raise SettingsError(

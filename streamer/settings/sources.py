@@ -199,7 +199,9 @@ class Source(Section, frozen=True):
     of a text with a decimal comma = `","`."""
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
     """Our name of a field or dimension = its path; nothing else is read. An `item_id` behind `[]`
-    makes a list of items, whose other fields are behind the same `[]`."""
+    makes a list of items, whose other fields are behind the same `[]`. A time whose date stands
+    apart: `{ path = "Date", time = "Hour", format = "%d/%m/%Y %H:%M" }`, without `format` if the
+    date is ISO."""
     impression: KindFields = KindFields()
     click: KindFields = KindFields()
     conversion: KindFields = KindFields()

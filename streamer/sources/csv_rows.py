@@ -19,6 +19,7 @@ from streamer.settings.model import Settings
 from streamer.settings.paths import path_of
 from streamer.settings.source_rules import paths_of
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
+from streamer.sources.log_lines import shape_of
 
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = (",", "\t", ";", "|", "::")
@@ -177,6 +178,8 @@ def holds_rows(path: str | Path) -> bool:
         return False
     rows = file.head(_LOOKED_AT)
     if len(rows) < 2 or rows[0].lstrip().startswith((b"{", b"[", b"<")):
+        return False
+    if shape_of(rows[:1]) and shape_of(rows):
         return False
     counts = [[row.count(each.encode()) for row in rows] for each in _SEPARATORS]
     return any(min(of) > 0 and (of[0] > 1 or max(of) == min(of)) for of in counts)

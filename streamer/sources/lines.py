@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from streamer.errors import SourceError
 from streamer.settings import limits
+from streamer.sources.log_lines import as_objects
 
 STDIN = "-"
 BLOCK_BYTES = 1 << 18
@@ -32,7 +33,7 @@ _SIGNATURES = {
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _WINDOWS, _LEAST_LINES = "cp1252", 3
-"""The encoding of tables that are none of Unicode, and the lines that must show it."""
+"""The encoding of tables that are none of Unicode, and the rows that must show it."""
 _VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
 """How a file begins whose values are not one a line: an array, or an object over several lines."""
 _ARRAY_LINE = re.compile(rb"\s*\[.*\][ \t\r]*(\n|$)")
@@ -52,8 +53,8 @@ _NO_LOGS = {
         _SQL: "a dump of SQL, not a log: export each table as CSV (psql: \\copy TABLE to "
         "'TABLE.csv' csv header)",
         rb"\s*[\[{]\s*'": "Python's literals, not JSON: write each line by json.dumps()",
-        rb"[^\s{\[]+\t[{\[][^\t\n]*[}\]]\r?\n": "JSON behind the keys of Kafka's records: put each "
-        "key into its record as a field, or name the cluster with --brokers",
+        rb"(?!\d{4}-)[^\s{\[]+\t[{\[][^\t\n]*[}\]]\r?\n": "JSON behind the keys of Kafka's "
+        "records: put each key into its record as a field, or name the cluster with --brokers",
     }.items()
 }
 """How a file begins that is none."""
@@ -66,9 +67,9 @@ class LineFile:
     Western languages; ``-`` is standard input.
 
     Iterating gives lists of lines without their newline; of JSON whose values are not one a line,
-    as of an array, each value is a line. ``holds_lists``: an array that is a line by itself is one
-    value. Of a line longer than ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is
-    enough to reject it.
+    as of an array, each value is a line; lines of logs are the objects that they hold.
+    ``holds_lists``: an array that is a line by itself is one value. Of a line longer than
+    ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is enough to reject it.
     """
 
     is_table = False
@@ -127,7 +128,7 @@ class LineFile:
         split = split_values if _VALUES.match(first) and not is_line else split_lines
         lists = split(chain([first], blocks))
         if not _BULK.match(first):
-            return lists
+            return as_objects(lists) if split is split_lines else lists
         return ([line for line in lines if not _BULK.match(line)] for lines in lists)
 
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -238,11 +239,12 @@ def split_values(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
 
 
 def _is_windows(block: bytes) -> bool:
-    """Whether many lines have letters beyond ASCII, mostly one by itself as Western languages have
-    them, and none of them is UTF-8: as Excel writes them."""
+    """Whether many lines, or the header, have letters beyond ASCII, mostly one by itself as Western
+    languages have them, and none of them is UTF-8: as Excel writes them."""
     lines = block.split(b"\n")[:-1]
     others = [line for line in lines if not line.isascii()]
-    if len(others) < max(_LEAST_LINES, len(lines) // 100) or any(map(_is_utf_8, others)):
+    least = 1 if others[:1] == lines[:1] else max(_LEAST_LINES, len(lines) // 100)
+    if len(others) < least or any(map(_is_utf_8, others)):
         return False
     runs = [len(run) for line in others for run in _BEYOND_ASCII.findall(line)]
     return sum(runs) < 1.5 * len(runs)

@@ -6,7 +6,7 @@ import random
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -745,6 +745,47 @@ def test_tables_of_excel_are_read_in_their_encoding(tmp_path: Path) -> None:
     (source,) = proposal.settings.sources
     assert source.fields["request_id"] == "Anfrage"
     assert source.fields_of("conversions")["value"] == "Umsatz"
+
+
+@pytest.mark.parametrize(
+    ("day", "clock", "form"),
+    [
+        ("%d/%m/%Y", "%H:%M:%S", "%d/%m/%Y %H:%M:%S"),
+        ("%d.%m.%Y", "%H:%M", "%d.%m.%Y %H:%M"),
+        ("%Y-%m-%d", "%H:%M:%S", None),
+    ],
+)
+def test_a_day_and_a_time_may_stand_apart(
+    tmp_path: Path, day: str, clock: str, form: str | None
+) -> None:
+    kinds = {"shown": "mostrado", "clicked": "click", "bought": "compra"}
+    head = "Fecha;Hora;Cliente;Petición;Acción;Artículo;Importe\n"
+    lines = [
+        f"{at:{day}};{at:{clock}};C{row['who']};P-{row['request']};{kinds[row['kind']]};"
+        f"{row['item']:03}.031;{str(row.get('worth', '')).replace('.', ',')}\n"
+        for row in log(160)
+        for at in [datetime.fromtimestamp(row["at"], UTC) + timedelta(days=20)]
+    ]
+    path = tmp_path / "registro.csv"
+    path.write_bytes((head + "".join(lines)).encode("cp1252"))
+    _, proposal = read(path)
+    (source,) = proposal.settings.sources
+    how = {"path": "Fecha", "time": "Hora"} | ({"format": form} if form else {})
+    assert source.fields["ts"] == how
+    assert not {"Fecha", "Hora"} & {
+        text for text in source.fields.values() if isinstance(text, str)
+    }
+    assert not any(doubt.startswith("ts: ") for doubt in proposal.doubts), proposal.doubts
+
+
+def test_a_time_of_its_own_is_before_a_day_and_a_time_apart(tmp_path: Path) -> None:
+    rows = [
+        {**row, "fecha": f"{at:%d/%m/%Y}", "hora": f"{at:%H:%M:%S}"}
+        for row in renamed(("shown", "click", "order"), {})
+        for at in [datetime.fromtimestamp(row["at"] / 1000, UTC)]
+    ]
+    _, proposal = read(lines_of(tmp_path / "log.ndjson", rows))
+    assert proposal.settings.sources[0].fields["ts"] == "at"
 
 
 def test_a_broken_row_of_unicode_stays_broken(tmp_path: Path) -> None:

@@ -69,6 +69,8 @@ def test_missing_has_short_texts(text: str) -> None:
         {"json": ["payload"], "split": {"ids": [" ", "-"]}, "whole_ids": True},
         {"fields": {**FIELDS, "ts": {"path": "at", "format": "%d/%m/%Y %H:%M"}}},
         {"fields": {**FIELDS, "ts": {"path": "at", "unit": "s", "from": "2020-01-01T00:00:00Z"}}},
+        {"fields": {**FIELDS, "ts": {"path": "day", "time": "clock", "format": "%d/%m/%Y %H:%M"}}},
+        {"fields": {**FIELDS, "ts": [{"path": "day", "time": "clock"}, "at"]}},
         {"fields": {**FIELDS, "score": {"path": "recs[].percent", "scale": 0.01}}},
     ],
 )
@@ -100,6 +102,14 @@ def fields(**more: Any) -> dict[str, Any]:
         (fields(ts={"path": "at", "format": "%Q"}), "format = '%Q': like '%m/%d/%Y"),
         (fields(ts={"path": "at", "format": "%Y", "unit": "s"}), "a format, or a unit"),
         (fields(ts={"path": "at", "from": "soon"}), "'soon' is no time: write it like"),
+        (fields(ts={"path": "d", "time": "t", "unit": "s"}), "time is of the path of a date"),
+        (
+            fields(ts={"header": "d", "time": "t"}),
+            "of a date, with a format at most; at sources[0]",
+        ),
+        (fields(score={"path": "d", "time": "t"}), "time: of ts, start_ts, end_ts only"),
+        (fields(ts={"path": "d", "time": 7}), "7 is no path; at sources[0].fields.ts"),
+        (fields(ts={"path": "d", "time": "recs[].t"}), "both stand in one list, or in none"),
         (fields(value={"product": ["recs[].price", "n"]}), "both stand in one list, or in none"),
         ({"each": "batch"}, "each = 'batch': it ends with [], like 'batch[]'"),
         ({"json": ["a[].b"]}, "'a[].b': no list may be on the way"),

@@ -272,7 +272,7 @@ def test_a_quote_without_end_takes_one_bound_of_text_and_no_more(tmp_path: Path)
     [
         (b"a,b,a\n1,2,3\n", "two columns are called 'a'"),
         (b",,\n1,2,3\n", "no names of columns"),
-        (b"a,\xff\n", "cannot be read as CSV"),
+        (b"a,\xff\xfe\n", "cannot be read as CSV"),
     ],
 )
 def test_wrong_headers_are_errors(tmp_path: Path, text: bytes, said: str) -> None:

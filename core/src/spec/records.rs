@@ -240,6 +240,8 @@ pub struct FormSpec {
     pub from_ms: Option<i64>,
     /// Of numbers: what they are multiplied by; of times to milliseconds.
     pub scale: Option<f64>,
+    /// Of texts that are days: the value that is the time of day.
+    pub time: Option<usize>,
 }
 
 /// A step of a path.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from math import inf
 from time import time
 
@@ -33,6 +35,7 @@ from streamer.ingest.discovery.profile import (
     names_of,
     nearly_all,
     seconds_of,
+    values_of,
 )
 from streamer.ingest.discovery.roles import FieldGuess
 from streamer.settings.event_fields import (
@@ -73,6 +76,8 @@ _NEVER_ITEMS = ("user_id", "event_id", "session_id", "request_id", "position", "
 
 _DAY_SECONDS, _UNNAMED = 86_400, 1_000
 """The latter: the rank of a field that no name says, behind all names."""
+_DAY = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}", re.ASCII)
+_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?", re.ASCII)
 _WITH_OUTLIERS = ("value", "dwell_ms")
 """Numbers of which a few may be too large."""
 
@@ -145,6 +150,8 @@ class Guesses:
     items: Sequence[FieldGuess] = ()
     positions: Sequence[FieldGuess] = ()
     values: Sequence[FieldGuess] = ()
+    apart: Sequence[_Place] = ()
+    """A day, with the texts of its time of day, and that, where no field alone is the time."""
 
 
 def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = None) -> Guesses:
@@ -154,6 +161,8 @@ def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = No
     named = {name: place.path for name, place in by_name.items() if place is not None}
     taken = {path for name, path in named.items() if name not in _NAMED_APART}
     taken |= {kind_at or ()} | {p for p, seen in profile.scalars.items() if _is_measure(p, seen)}
+    apart = _day_and_clock(profile)
+    taken |= {place.path for place in apart[:2]}
     own_request, own_person = named.get("request_id"), named.get("user_id")
     times = [path for path, seen in profile.scalars.items() if seen.unit is not None]
     time = named.get("ts") or next(iter(times), None)
@@ -175,7 +184,7 @@ def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = No
         if _fits("value", seen) and seen.unit is None and not seen.are_ranks
         if is_of_all(path) and not is_id(path) and rank(names_of(path), PIECES) is None
     ]
-    return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts)
+    return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts, apart)
 
 
 def _is_measure(path: Path, seen: Seen) -> bool:
@@ -196,7 +205,7 @@ def find_fields(
     fields, guesses = FoundFields(), guesses or Guesses()
     if item is not None and item.list is None:
         fields.taken |= {path for path in (item.path, item.impression) if path is not None}
-    _find_time(profile, own_time, fields)
+    _find_time(profile, own_time, fields, guesses.apart)
     _find_user(profile, fields, guesses.persons)
     _find_event_id(profile, fields)
     if kind == TYPE_OF_KIND[EXPOSURES]:
@@ -298,11 +307,40 @@ def times(profile: Profile) -> list[_Place]:
     return [*named, *others]
 
 
-def _find_time(profile: Profile, own: Path | None, fields: FoundFields) -> None:
+def _day_and_clock(profile: Profile) -> Sequence[_Place]:
+    """Where no field alone says when something was: the first field of days, with both texts, that
+    of times of day, and others of these."""
+    if any(place.seen.is_moment for place in times(profile)):
+        return ()
+    days, clocks = (
+        [
+            _Place(path, seen, 0, profile.share(path))
+            for path, seen in profile.scalars.items()
+            if nearly_all(sum(map(bool, map(pattern.fullmatch, seen.values))), seen.distinct)
+        ]
+        for pattern in (_DAY, _CLOCK)
+    )
+    for day, clock in product(days, clocks):
+        both = Seen()
+        for texts in zip(values_of(profile, day.path), values_of(profile, clock.path), strict=True):
+            both.add(" ".join(filter(None, texts)))
+        if both.is_moment:
+            others = [one for one in (*days, *clocks) if one not in (day, clock)]
+            return [replace(day, seen=both), clock, *others]
+    return ()
+
+
+def _find_time(
+    profile: Profile, own: Path | None, fields: FoundFields, apart: Sequence[_Place]
+) -> None:
     """``own``: the time that makes a record an event of the kind."""
     places_of_time = [place for place in times(profile) if place.share > _LEAST_SHARE]
     named = [place for place in places_of_time if place.rank < _UNNAMED]
     candidates = [p for p in places_of_time if p.path == own] or named or places_of_time
+    clock = dict[str, str]()
+    if own is None and apart and profile.scalars.keys() >= {place.path for place in apart[:2]}:
+        candidates, clock["time"] = [apart[0], *apart[2:]], text_of(apart[1].path)
+        fields.taken.add(apart[1].path)
     best = _take(fields, "ts", candidates)
     if best is None:
         fields.doubts["ts"] = "no field looks like the time of the event"
@@ -310,11 +348,14 @@ def _find_time(profile: Profile, own: Path | None, fields: FoundFields) -> None:
     unit = best.seen.unit
     if unit == "format":
         form, *forms = best.seen.formats
-        fields.fields["ts"] = {"path": text_of(best.path), "format": form}
+        fields.fields["ts"] = {"path": text_of(best.path), **clock, "format": form}
         if forms:
             fields.doubts["ts"] = f"its format may be {forms[0]}, too"
-        return
-    if unit not in ("ms", "iso"):
+        if forms or not clock:
+            return
+    elif clock:
+        fields.fields["ts"] = {"path": text_of(best.path), **clock}
+    elif unit not in ("ms", "iso"):
         fields.fields["ts"] = {"path": text_of(best.path), "unit": unit}
     if len(candidates) > 1:
         more = ", ".join(text_of(p.path) for p in candidates[1:4])
@@ -405,6 +446,7 @@ def unnamed_items(profile: Profile, guesses: Guesses) -> list[ItemField]:
     ]
     used = {one.path for of in (guesses.persons[:1], guesses.requests[:1]) for one in of}
     used |= {p.path for name in _NEVER_ITEMS for p in places(profile, name)}
+    used |= {place.path for place in guesses.apart[:2]}
     best = {one.path: number for number, one in enumerate(guesses.items)}
     singles = [
         ItemField(None, path, seen, is_named=False)

@@ -145,6 +145,11 @@ class Seen:
             if nearly_all(sum(_has(each, text) for text in texts), self.distinct)
         ]
 
+    @property
+    def is_moment(self) -> bool:
+        """Whether they say times of a day, not days alone."""
+        return self.unit not in (None, "format") or any("%H" in form for form in self.formats)
+
     def within(self, low: float, high: float) -> bool:
         """Whether nearly all are numbers between two."""
         if low <= self.low and self.high <= high:

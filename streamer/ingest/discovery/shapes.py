@@ -216,7 +216,7 @@ def no_log(profile: Profile) -> str:
     is_whole = item is not None and nearly_all(item.seen.distinct, profile.records)
     others = ("user_id", "session_id", "request_id")
     is_event = any(places(profile, name) for name in others) or any(
-        map(_has_moment, profile.scalars.values())
+        seen.is_moment for seen in profile.scalars.values()
     )
     if item is not None and is_whole and item.seen.distinct >= _LEAST_ITEMS and not is_event:
         things = text_of(item.path)
@@ -233,11 +233,6 @@ def no_log(profile: Profile) -> str:
         people = text_of(person.path)
         return f"this is one row for each {people}: what people are, not what they did"
     return ""
-
-
-def _has_moment(seen: Seen) -> bool:
-    """Whether a field says times of a day, not days alone."""
-    return seen.unit not in (None, "format") or any("%H" in form for form in seen.formats)
 
 
 def parsed_records(records: Sequence[FoundRecord]) -> list[tuple[FoundRecord, Any]]:

@@ -11,6 +11,8 @@ pub(in crate::decode) struct Form {
     /// Epoch ms.
     pub from_ms: Option<i64>,
     pub scale: Option<f64>,
+    /// The value that is the time of day, where it stands apart from the day.
+    pub time: Option<usize>,
 }
 
 impl Form {
@@ -20,6 +22,7 @@ impl Form {
         format: None,
         from_ms: None,
         scale: None,
+        time: None,
     };
 
     /// An error where the format is none.
@@ -29,6 +32,7 @@ impl Form {
             format: spec.format.as_deref().map(TimeFormat::new).transpose()?,
             from_ms: spec.from_ms,
             scale: spec.scale,
+            time: spec.time,
         })
     }
 }

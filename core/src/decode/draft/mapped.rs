@@ -123,15 +123,21 @@ impl Draft {
     fn read_wanted(
         &mut self,
         wanted: &MappedField,
-        scope: &Scope,
+        scope: &mut Scope,
         reading: &Reading,
     ) -> Result<(), Reason> {
         let Some((i, at)) = scope.first(&wanted.values) else {
             return Ok(());
         };
-        let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
         let form = wanted.form(i);
-        self.read(wanted.field, &mut reader, &Reading { form, ..*reading })
+        let reading = Reading { form, ..*reading };
+        if let Some(time) = form.time {
+            let record = &scope.day_and_time(at, time)?;
+            let reading = Reading { record, ..reading };
+            return self.read(wanted.field, &mut reader_at(0, &reading), &reading);
+        }
+        let mut reader = reader_at(number_at(wanted.field, at, &reading), &reading);
+        self.read(wanted.field, &mut reader, &reading)
     }
 
     /// A price times a number of pieces, in the bounds of a value; None where either is missing.

@@ -64,7 +64,7 @@ pub fn trace_values(
     reading: &Reading,
     to: &mut Vec<TracedValue>,
 ) {
-    let values = |fields: &[MappedField], scope: &Scope, to: &mut Vec<TracedValue>| {
+    let values = |fields: &[MappedField], scope: &mut Scope, to: &mut Vec<TracedValue>| {
         to.extend(
             fields
                 .iter()
@@ -85,7 +85,7 @@ pub fn trace_values(
 fn traced(
     draft: &Draft,
     wanted: &MappedField,
-    scope: &Scope,
+    scope: &mut Scope,
     reading: &Reading,
 ) -> Option<TracedValue> {
     let (form, at) = scope.first(&wanted.values)?;
@@ -100,16 +100,17 @@ fn traced(
         None if wanted.times.is_empty() => 1.0,
         None => return None,
     };
-    let scale = wanted.form(form).scale.unwrap_or(1.0);
+    let how = wanted.form(form);
     let moment = match field {
         Field::Ts => draft.head.ts,
         Field::StartTs => draft.head.start,
         Field::EndTs => draft.head.end,
         _ => None,
     };
-    let json = match number(at) {
-        Some(number) => format!("{:?}", number * times * scale),
-        None => {
+    let json = match (number(at), how.time) {
+        (Some(number), _) => format!("{:?}", number * times * how.scale.unwrap_or(1.0)),
+        (None, Some(time)) => scope.day_and_time(at, time).ok()?,
+        (None, None) => {
             let mut reader = reader_at(at, reading);
             reader.skip(1).ok()?;
             reading.record[at..reader.at()].trim().to_owned()

@@ -1,7 +1,7 @@
 //! A record, or an element of one, while it is looked at.
 
 use crate::decode::reason::Reason;
-use crate::json::Reader;
+use crate::json::{Reader, push_json};
 
 /// Where values were found, by number: one more than where each begins; 0: nowhere.
 pub(in crate::decode) type Found = [u32];
@@ -57,6 +57,18 @@ impl<'a> Scope<'a> {
             }
         };
         Ok(text.of(self.text, self.unescaped))
+    }
+
+    /// JSON of the text of a day with that of the time of day behind it, if there is one.
+    pub fn day_and_time(&mut self, day: usize, time: usize) -> Result<String, Reason> {
+        let mut both = self.text_at(day)?.to_owned();
+        if let Some((_, at)) = self.first(&[time]) {
+            both.push(' ');
+            both.push_str(self.text_at(at)?);
+        }
+        let mut json = String::new();
+        push_json(&both, &mut json);
+        Ok(json)
     }
 
     pub fn reader_at(&self, at: usize) -> Reader<'a> {
