@@ -235,7 +235,7 @@ def test_what_is_not_sure_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     doubts = [line for line in err.splitlines() if "not sure: " in line]
     assert doubts[-1] == f"streamer: not sure: variant: two experiments: {doubt}"
     assert err.count("counted as {") == 5
-    assert "would be counted (559 impressions, 236 clicks, 68 conversions), 143 ignored" in err
+    assert "would be counted (700 impressions, 298 clicks, 84 conversions), 175 ignored" in err
     assert "positions_from = 0" in out
     assert 'ts = { path = "meta.occurred.at", unit = "s" }' in out
     lines = [{"event": "shown", "ts": FIRST_MS, "sku": f"i{n % 9}"} for n in range(20)]
