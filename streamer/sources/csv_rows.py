@@ -40,7 +40,8 @@ _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?",
 _is_whole = re.compile(r"-?(?:0|[1-9][0-9]*)\.0+", re.ASCII).fullmatch
 
 
-_has_comma = re.compile(r"[+-]?[0-9]+,[0-9]+", re.ASCII).fullmatch
+_has_comma = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+),[0-9]+", re.ASCII).fullmatch
+"""Whether a text is a number with a decimal comma: 12,50 and 1.547,69."""
 _is_datum = re.compile(
     r"[+-]?[0-9]+(?:[.,][0-9]*)?(?:[eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*|[0-9]+/[0-9]+/.*",
     re.ASCII,
@@ -143,15 +144,23 @@ class CsvFile(LineFile):
 
     def _with_point(self, cell: str) -> str:
         """A cell; of a sample between semicolons a number with a decimal comma has a point."""
-        is_number = self.is_sample and _has_comma(cell)
-        return cell.replace(",", ".") if self._has_commas and is_number else cell
+        return _with_point(cell) if self._has_commas and self.is_sample else cell
 
     def _number(self, cell: str) -> msgspec.Raw | str:
         """A cell as a number, if it is one; between semicolons it may have a decimal comma."""
-        text = cell.replace(",", ".") if self._has_commas else cell
+        text = _with_point(cell) if self._has_commas else cell
         if _is_whole(text):  # pandas writes integers so where one is missing
             text = text.partition(".")[0]
         return msgspec.Raw(text.encode()) if _is_number(text) else cell
+
+
+def _with_point(cell: str) -> str:
+    """A number with a decimal point, where it has a comma.
+
+    >>> _with_point("1.547,69"), _with_point("12,5"), _with_point("a, b")
+    ('1547.69', '12.5', 'a, b')
+    """
+    return cell.replace(".", "").replace(",", ".") if _has_comma(cell) else cell
 
 
 def _untyped(names: list[str]) -> list[str]:

@@ -12,8 +12,9 @@ from streamer.settings.paths import Path
 _WHOLE = re.compile(r"(-?\d+)\.0")
 _TIMES = 2
 """A field goes before one with a likelier name if it has so many times its common values."""
-_LEAST_COMMON = 0.8
-"""Share of the values of feedback that impressions have, too, where an id stands for the item."""
+_LEAST_COMMON = 0.4
+"""Share of the values of feedback that impressions of a sample have, too, where an id stands for
+the item; of a field of the same name one value is enough."""
 _FEW = 0.05
 """Share of impressions that may have the id of another one."""
 
@@ -71,7 +72,8 @@ def shared(shown: Sequence[ItemField], other: Sequence[ItemField]) -> list[ItemF
     for one in sorted(shown, key=lambda one: -one.seen.distinct):
         is_alone = one.list is None and one.seen.repeats <= _FEW * one.seen.count
         for own in other if is_alone else ():
-            if own.values and _common(one, own) >= _LEAST_COMMON * len(own.values):
+            least = 1 if own.path == one.path else _LEAST_COMMON * len(own.values)
+            if own.values and _common(one, own) >= least:
                 return [replace(of, path=None, impression=of.path) for of in (one, own)]
     return None
 

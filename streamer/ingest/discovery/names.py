@@ -52,7 +52,7 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
             "goods_id",
             "prop_id",
         ),
-        *("adgroup_id", "creative", "movie", "book", "song", "track"),
+        *("adgroup_id", "creative", "movie", "book", "song", "track", "crid", "banner_id"),
         *("artikel", "artikelnr", "artikelnummer", "artikel_id", "produkt", "produkt_id"),
         *("articulo", "producto", "producto_id", "id_producto", "produto", "id_produto"),
         *("produit", "id_produit", "id_contenu", "id_article", "prodotto", "id_prodotto"),
