@@ -80,25 +80,21 @@ class Verdicts:
 
     @cached_property
     def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
-        """Totals of the window in past weeks by weekday, the present one first; empty before four
-        weeks are known."""
-        return self._by_weekday(self.newest)
+        """Totals of the window in past weeks by weekday, the present one first, as far back as days
+        are known."""
+        return _by_weekday(self._past(self.newest))
 
     @cached_property
     def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
         """Like ``weekdays``, of the window that ends with the last complete pane; where four weeks
         are not known, past days in one list."""
-        if weekdays := self._by_weekday(self.newest - 1):
-            return weekdays
-        lasts = [self._same_time(self.newest - 1, day) for day in range(1, _DAYS + 1)]
-        return [[self._windows.totals(last) for last in lasts if self._is_of_whole_days(last)]]
+        windows = self._past(self.newest - 1)
+        return _by_weekday(windows) if len(windows) == _PAST_DAYS else [windows[:_DAYS]]
 
-    def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, RawTotals]]]:
+    def _past(self, newest: int) -> list[Mapping[Segment, RawTotals]]:
+        """Totals of the window on past days that are known, the last one first."""
         lasts = [self._same_time(newest, day) for day in range(1, _PAST_DAYS + 1)]
-        if not self._is_of_whole_days(lasts[-1]):
-            return []
-        windows = [self._windows.totals(last) for last in lasts]
-        return [windows[(day - 1) % _WEEK :: _WEEK] for day in range(_WEEK)]
+        return [self._windows.totals(last) for last in lasts if self._is_of_whole_days(last)]
 
     def _same_time(self, last: int, day: int) -> int:
         """The last pane of the same window some days ago."""
@@ -203,3 +199,10 @@ class Verdicts:
     def last_whole(self) -> Mapping[Segment, RawTotals]:
         """The window that ends with the last complete pane."""
         return self._windows.totals(self.newest - 1)
+
+
+def _by_weekday(
+    windows: Sequence[Mapping[Segment, RawTotals]],
+) -> list[list[Mapping[Segment, RawTotals]]]:
+    """Past days by weekday, the present one first."""
+    return [list(windows[(day - 1) % _WEEK :: _WEEK]) for day in range(_WEEK)]

@@ -3,7 +3,8 @@
 A rule fires when the whole interval is beyond what is tolerated, not when the point is, and no
 change at all would be too rare among the looks of a month. A window that is worse than each of
 seven past days by more than is tolerated and its own noise fires however much they differ: its
-interval ends relative to the worst of them. Where an interval shows neither that a change is within
+interval ends relative to the worst of them. So does the end of a change from day to day (trend.py)
+that is beyond in all. Where an interval shows neither that a change is within
 the tolerance nor that there is one, it says whether more traffic would help or past days differ too
 much.
 
@@ -23,6 +24,7 @@ from streamer.settings import limits
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
 from streamer.stats.alerting.past import Past, Totals, arrivals, is_never_silent, pooled
+from streamer.stats.alerting.trend import Day, trend
 from streamer.stats.random_groups import GroupSums, critical
 
 LEAST_DAYS = 3
@@ -30,6 +32,9 @@ LEAST_DAYS = 3
 LEAST_EVENTS = 5
 """Independent events in a usual window below which nothing is said of a change: with 3, rises were
 false more than once a month and hundred segments (benchmarks/studies/alert_segments.py)."""
+GRADUAL = 10
+"""By how much rarer the interval of a gradual change may miss: at the level of others, where days
+differ by 5 %, one was false a month (benchmarks/studies/alert_courses.py)."""
 SURE = 1 - 1 / 100_000
 """Level at which a window has to differ from its baseline, on the scale of square roots, before a
 rule fires: a hundred segments have 72,000 windows of an hour a month. With 1 - 1 / 30,000 falls of
@@ -130,7 +135,8 @@ class MetricChange:
     differ and that the baseline is an estimate. Whatever the baseline is, ``same_time`` is the
     metric at the same time on all past days together and ``before`` in the window before;
     ``reference_from`` is the first day of the reference week, in ISO 8601; ``since_seconds`` when a
-    change that is bad began, where that is known.
+    change that is bad began, where that is known. Of a change by and by over ``gradual_days``, the
+    baseline is what the window would have had before it.
     """
 
     value: float | None
@@ -151,6 +157,7 @@ class MetricChange:
     before: float | None = None
     reference_from: str | None = None
     since_seconds: float | None = None
+    gradual_days: int | None = None
 
 
 def compare(
@@ -164,11 +171,11 @@ def compare(
     """The window ``now`` against the same window of past days, or the one window before it.
 
     Unknown days are left out of ``then``; days without traffic belong to it.
-    ``weekdays`` are the totals of the same window in past weeks, the present weekday first, if four
-    weeks are known: it is then compared with those of its weekday that had any traffic, where they
-    are three at least. ``alike``, once a week is known: whether each of ``then`` is a weekday or of
-    a weekend, as the window is. ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0
-    the metric cannot be, and no interval goes there.
+    ``weekdays`` are the totals of the same window in past weeks, the present weekday first, as far
+    back as is known: after four weeks it is compared with those of its weekday that had any
+    traffic, where they are three at least. ``alike``, once a week is known: whether each of
+    ``then`` is a weekday or of a weekend, as the window is. ``unit`` is what one unit of Σx / Σy is
+    worth. If no x is below 0 the metric cannot be, and no interval goes there.
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
@@ -183,9 +190,9 @@ def compare(
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
     least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
     past, supports = _past(then, windows, weekdays, alike)
-    totals = (sum(x for x, _ in weekday) for weekday in weekdays)
+    sums = (sum(x for x, _ in weekday) for weekday in weekdays)
     lowest = min(min(*window.x) for window in (now, *windows))
-    floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
+    floor = 0.0 if min(lowest, *sums, 0) >= 0 else -inf
     ends = now.interval(rule.level, unit)
     found = MetricChange(
         value=None if now.value is None else float(now.value) * unit,
@@ -211,8 +218,12 @@ def compare(
     if isinstance(then, GroupSums):
         return found
     known = [(sum(w.x), w.support) for w in windows]
-    known += [pair for each in weekdays for pair in each]
-    return _beyond_all(found, known, past, noise, rule)
+    totals = [pair for each in weekdays for pair in each] if _are_weeks(weekdays) else []
+    found = _beyond_all(found, [*known, *totals], past, noise, rule)
+    own = replace(noise, common=0.0)
+    if found.status.is_regression or not _is_sure(rule, own, past, nearest):
+        return found
+    return _gradual(found, _course(known, weekdays, alike), float(past.value), own, rule)
 
 
 def _nearest(past: Past, windows: Sequence[GroupSums], rule: ChangeRule) -> float:
@@ -266,6 +277,52 @@ def _beyond_all(
     return replace(found, reason=_reason(found.status, rule, found))
 
 
+def _are_weeks(weekdays: Sequence[Sequence[Totals]]) -> bool:
+    """Whether so many weeks are known that each weekday is compared with itself."""
+    return bool(weekdays) and all(len(its) >= limits.BASELINE_WEEKS for its in weekdays)
+
+
+def _course(
+    days: Sequence[Totals], weekdays: Sequence[Sequence[Totals]], alike: Sequence[bool]
+) -> list[Day]:
+    """The metric on past days that are known, of as many kinds as can be told apart."""
+    is_of_weeks = _are_weeks(weekdays)
+    if not is_of_weeks and len(days) < limits.BASELINE_DAYS:
+        return []
+    course = list[Day]()
+    for weekday, weeks in enumerate(weekdays or [days[-1:], *([day] for day in days[:-1])]):
+        kind = weekday if is_of_weeks else int(bool(alike) and not alike[weekday - 1])
+        for week, (x, y) in enumerate(weeks):
+            if x > 0 and y:
+                course.append(Day(7 * week + (weekday or 7), kind, x / y))
+    return course
+
+
+def _gradual(
+    found: MetricChange, course: Sequence[Day], base: float, noise: Noise, rule: ChangeRule
+) -> MetricChange:
+    """A regression wherever all of a gradual change is beyond."""
+    assert found.change is not None
+    assert found.value is not None
+    value = (1 + found.change) * base
+    if value <= 0:
+        return found
+    users = max(noise.sampling * value / base, noise.own) / value**2
+    moved = trend([Day(0, 0, value), *course], 1 - (1 - rule.level) / GRADUAL, users)
+    if moved is None or not _is_beyond(rule, moved.low, moved.high):
+        return found
+    status = Status.DROPPED if rule.higher_is_better else Status.RISEN
+    found = replace(found, change=moved.change, change_low=moved.low, change_high=moved.high)
+    base = found.value / (1 + moved.change)
+    found = replace(found, status=status, baseline=base, gradual_days=moved.days)
+    return replace(found, reason=_reason(status, rule, found))
+
+
+def _is_beyond(rule: ChangeRule, low: float, high: float) -> bool:
+    """Whether all of an interval is beyond the tolerance."""
+    return high < -rule.drop if rule.higher_is_better else low > rule.drop
+
+
 def _past(
     then: Sequence[GroupSums] | GroupSums,
     windows: Sequence[GroupSums],
@@ -276,7 +333,7 @@ def _past(
     past, supports = Past.of(windows, alike), [window.support for window in windows]
     if isinstance(then, GroupSums):
         return replace(past, compared="before"), supports
-    if weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
+    if _are_weeks(weekdays) and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
         return past.by_weekday(weekdays), [y for _, y in weekdays[0]]
     if past.compared != "days":
         supports = [y for y, is_own in zip(supports, alike, strict=True) if is_own]
@@ -377,10 +434,8 @@ def _is_worse(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: flo
 def _status(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float) -> Status:
     assert found.change_low is not None
     assert found.change_high is not None
-    if rule.higher_is_better and found.change_high < -rule.drop:
-        return Status.DROPPED
-    if not rule.higher_is_better and found.change_low > rule.drop:
-        return Status.RISEN
+    if _is_beyond(rule, found.change_low, found.change_high):
+        return Status.DROPPED if rule.higher_is_better else Status.RISEN
     if _is_inside(rule, found.change_low, found.change_high):
         return Status.WITHIN
     if _is_worse(rule, found, noise, baseline):
@@ -413,8 +468,15 @@ def _reason(status: Status, rule: ChangeRule, found: MetricChange) -> str:
     value, baseline = (formatting.value_text(rule.form, x) for x in (found.value, found.baseline))
     text = f"{value} is {size_text(found.change)} {side} the usual {baseline} ({versus})"
     tolerated = formatting.share(rule.drop)
+    least = min((found.change_low, found.change_high), key=abs)
+    if found.gradual_days is not None:
+        moved = "fallen" if found.change < 0 else "risen"
+        daily = abs((1 + found.change) ** (1 / found.gradual_days) - 1)
+        return (
+            f"{value} has {moved} by {size_text(daily)} a day for {found.gradual_days} days,"
+            f" from {baseline}: by at least {size_text(least)} in all, beyond {tolerated}"
+        )
     if status.is_regression:
-        least = min((found.change_low, found.change_high), key=abs)
         return f"{text}: by at least {size_text(least)}, beyond {tolerated}"
     low, high = (formatting.change(end) for end in (found.change_low, found.change_high))
     text += f", between {low} and {high}"
