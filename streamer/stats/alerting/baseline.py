@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from math import inf
 from statistics import median
 
@@ -25,7 +26,7 @@ from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
 from streamer.stats.alerting.past import Past, Totals, arrivals, is_never_silent, pooled
 from streamer.stats.alerting.trend import Day, trend
-from streamer.stats.random_groups import GroupSums, critical
+from streamer.stats.random_groups import GROUPS, GroupSums, critical
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
@@ -35,6 +36,9 @@ false more than once a month and hundred segments (benchmarks/studies/alert_segm
 GRADUAL = 10
 """By how much rarer the interval of a gradual change may miss: at the level of others, where days
 differ by 5 %, one was false a month (benchmarks/studies/alert_courses.py)."""
+KINDS = 0.3
+"""Relative difference between weekdays, weekends and holidays that says nothing, where fewer than
+two days of a kind are known."""
 SURE = 1 - 1 / 100_000
 """Level at which a window has to differ from its baseline, on the scale of square roots, before a
 rule fires: a hundred segments have 72,000 windows of an hour a month. With 1 - 1 / 30,000 falls of
@@ -167,6 +171,8 @@ def compare(
     unit: float = 1.0,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
+    *,
+    is_new_kind: bool = False,
 ) -> MetricChange:
     """The window ``now`` against the same window of past days, or the one window before it.
 
@@ -174,8 +180,9 @@ def compare(
     ``weekdays`` are the totals of the same window in past weeks, the present weekday first, as far
     back as is known: after four weeks it is compared with those of its weekday that had any
     traffic, where they are three at least. ``alike``, once a week is known: whether each of
-    ``then`` is a weekday or of a weekend, as the window is. ``unit`` is what one unit of Σx / Σy is
-    worth. If no x is below 0 the metric cannot be, and no interval goes there.
+    ``then`` is a weekday or of a weekend, as the window is. ``is_new_kind``: whether fewer than two
+    of ``then`` are of its kind of day. ``unit`` is what one unit of Σx / Σy is worth. If no x is
+    below 0 the metric cannot be, and no interval goes there.
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
@@ -187,12 +194,11 @@ def compare(
     >>> compare(half, [day] * 7, ChangeRule(), weekdays=weekdays).baseline
     0.02375
     """
+    is_before = isinstance(then, GroupSums)
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
-    least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
-    past, supports = _past(then, windows, weekdays, alike)
-    sums = (sum(x for x, _ in weekday) for weekday in weekdays)
-    lowest = min(min(*window.x) for window in (now, *windows))
-    floor = 0.0 if min(lowest, *sums, 0) >= 0 else -inf
+    days = _Days(windows, weekdays, alike, is_before, is_new_kind and not is_before)
+    past, supports = days.past
+    floor = 0.0 if min(*now.x, days.lowest) >= 0 else -inf
     ends = now.interval(rule.level, unit)
     found = MetricChange(
         value=None if now.value is None else float(now.value) * unit,
@@ -205,25 +211,102 @@ def compare(
         compared=past.compared,
         kept=past.kept,
     )
+    least_days = 1 if is_before else LEAST_DAYS
     obstacle = _obstacle(now, windows, past, least_days) or _few(now, windows, past)
     if obstacle is not None:
         status, reason = obstacle
         return replace(found, status=status, reason=reason.format(found))
-    assert past.value is not None
     noise = Noise.of(now, past, rule.level)
-    found = judged(found, float(past.value), noise, rule, (floor, unit))
-    nearest = float(now.value or 0), _nearest(past, windows, rule)
+    found = judged(found, float(past.value or 0), noise, rule, (floor, unit))
+    return _against_days(found, now, days, noise, rule)
+
+
+def _against_days(
+    found: MetricChange, now: GroupSums, days: _Days, noise: Noise, rule: ChangeRule
+) -> MetricChange:
+    """What its interval alone does not say: whether a change is sure, beyond all days or
+    gradual."""
+    past, own = days.past[0], replace(noise, common=0.0)
+    nearest = float(now.value or 0), _nearest(past, days.windows, rule)
+    if days.is_new_kind:
+        return _beyond_all(_of_new_kind(found), days, past, noise, rule)
     if found.status.is_regression and not _is_sure(rule, noise, past, nearest):
         found = _with_no_change(found, rule)
-    if isinstance(then, GroupSums):
+    if days.is_before:
         return found
-    known = [(sum(w.x), w.support) for w in windows]
-    totals = [pair for each in weekdays for pair in each] if _are_weeks(weekdays) else []
-    found = _beyond_all(found, [*known, *totals], past, noise, rule)
-    own = replace(noise, common=0.0)
+    found = _beyond_all(found, days, past, noise, rule)
     if found.status.is_regression or not _is_sure(rule, own, past, nearest):
         return found
-    return _gradual(found, _course(known, weekdays, alike), float(past.value), own, rule)
+    return _gradual(found, days.course, float(past.value or 0), own, rule)
+
+
+def _of_new_kind(found: MetricChange) -> MetricChange:
+    """With an interval that allows for what kinds of days differ by."""
+    assert found.change_low is not None
+    assert found.change_high is not None
+    low, high = (1 + found.change_low) * (1 - KINDS), (1 + found.change_high) / (1 - KINDS)
+    ends = min(0.0, low - 1), max(0.0, high - 1)
+    why = f"fewer than two days of its kind are known, and kinds may differ by {KINDS:.0%}"
+    text = found.reason.partition(", between ")[0].partition(": ")[0]
+    found = replace(found, change_low=ends[0], change_high=ends[1], status=Status.NO_BASELINE)
+    return replace(found, reason=f"{text}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The past as ``compare`` takes it."""
+
+    windows: Sequence[GroupSums]
+    weekdays: Sequence[Sequence[Totals]]
+    alike: Sequence[bool]
+    is_before: bool
+    is_new_kind: bool
+
+    @property
+    def are_weeks(self) -> bool:
+        """Whether so many weeks are known that each weekday is compared with itself."""
+        lengths = [len(weekday) for weekday in self.weekdays]
+        return bool(lengths) and min(lengths) >= limits.BASELINE_WEEKS
+
+    @property
+    def lowest(self) -> int:
+        """Below 0 if any sum of x is."""
+        sums = (sum(x for x, _ in weekday) for weekday in self.weekdays)
+        return min(0, 0, *(min(window.x) for window in self.windows), *sums)
+
+    @property
+    def totals(self) -> list[Totals]:
+        """All windows that are compared."""
+        weeks = [pair for each in self.weekdays for pair in each] if self.are_weeks else []
+        return [*((sum(window.x), window.support) for window in self.windows), *weeks]
+
+    @property
+    def course(self) -> list[Day]:
+        """The metric on each day that is known, of as many kinds as can be told apart."""
+        if not self.are_weeks and len(self.windows) < limits.BASELINE_DAYS:
+            return []
+        *days, last = self.totals[: len(self.windows)]
+        found = list[Day]()
+        for weekday, weeks in enumerate(self.weekdays or [[last], *([day] for day in days)]):
+            is_other = bool(self.alike) and not self.alike[weekday - 1]
+            kind = weekday if self.are_weeks else int(is_other)
+            for week, (x, y) in enumerate(weeks):
+                if x > 0 and y:
+                    found.append(Day(7 * week + (weekday or 7), kind, x / y))
+        return found
+
+    @property
+    def past(self) -> tuple[Past, list[int]]:
+        """What a window is compared with, and Σy of each of the compared windows."""
+        past = Past.of(self.windows, self.alike)
+        supports = [window.support for window in self.windows]
+        if self.is_before:
+            return replace(past, compared="before"), supports
+        if self.are_weeks and sum(bool(y) for _, y in self.weekdays[0]) >= LEAST_DAYS:
+            return past.by_weekday(self.weekdays), [y for _, y in self.weekdays[0]]
+        if past.compared != "days":
+            supports = [y for y, is_own in zip(supports, self.alike, strict=True) if is_own]
+        return past, supports
 
 
 def _nearest(past: Past, windows: Sequence[GroupSums], rule: ChangeRule) -> float:
@@ -253,49 +336,31 @@ def _with_no_change(found: MetricChange, rule: ChangeRule) -> MetricChange:
 
 
 def _beyond_all(
-    found: MetricChange, known: Sequence[Totals], past: Past, noise: Noise, rule: ChangeRule
+    found: MetricChange, days: _Days, past: Past, noise: Noise, rule: ChangeRule
 ) -> MetricChange:
-    """A regression wherever the window is worse than each of at least seven ``known`` days by more
-    than is tolerated and its own noise."""
-    values = [x / y for x, y in known if y]
-    if len(values) < limits.BASELINE_DAYS or found.status.is_regression:
+    """A regression wherever the window is worse than each known day, of at least seven, by more
+    than is tolerated and its own noise; on a day of a new kind also than kinds differ by, of at
+    least three."""
+    values = [x / y for x, y in days.totals if y]
+    least, kinds = (LEAST_DAYS, KINDS) if days.is_new_kind else (limits.BASELINE_DAYS, 0.0)
+    if len(values) < least or found.status.is_regression:
         return found
     assert past.value is not None
     assert found.change is not None
-    base, worst = float(past.value), min(values) if rule.higher_is_better else max(values)
+    base, is_fall = float(past.value), rule.higher_is_better
+    worst = min(values) * (1 - kinds) if is_fall else max(values) / (1 - kinds)
     value = (1 + found.change) * base
     own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
     if not _is_sure(rule, own, past, (value, worst)):
         return found
-    low, high = (u * base for u in own.factors(value, base))
-    if rule.higher_is_better and high < (1 - rule.drop) * worst:
-        found = replace(found, change_high=high / worst - 1, status=Status.DROPPED)
-    elif not rule.higher_is_better and low > (1 + rule.drop) * worst:
-        found = replace(found, change_low=low / worst - 1, status=Status.RISEN)
-    else:
+    low, high = (u * base / worst - 1 for u in own.factors(value, base))
+    if not _is_beyond(rule, low, high):
         return found
+    if is_fall:
+        found = replace(found, change_high=high, status=Status.DROPPED)
+    else:
+        found = replace(found, change_low=low, status=Status.RISEN)
     return replace(found, reason=_reason(found.status, rule, found))
-
-
-def _are_weeks(weekdays: Sequence[Sequence[Totals]]) -> bool:
-    """Whether so many weeks are known that each weekday is compared with itself."""
-    return bool(weekdays) and all(len(its) >= limits.BASELINE_WEEKS for its in weekdays)
-
-
-def _course(
-    days: Sequence[Totals], weekdays: Sequence[Sequence[Totals]], alike: Sequence[bool]
-) -> list[Day]:
-    """The metric on past days that are known, of as many kinds as can be told apart."""
-    is_of_weeks = _are_weeks(weekdays)
-    if not is_of_weeks and len(days) < limits.BASELINE_DAYS:
-        return []
-    course = list[Day]()
-    for weekday, weeks in enumerate(weekdays or [days[-1:], *([day] for day in days[:-1])]):
-        kind = weekday if is_of_weeks else int(bool(alike) and not alike[weekday - 1])
-        for week, (x, y) in enumerate(weeks):
-            if x > 0 and y:
-                course.append(Day(7 * week + (weekday or 7), kind, x / y))
-    return course
 
 
 def _gradual(
@@ -303,7 +368,6 @@ def _gradual(
 ) -> MetricChange:
     """A regression wherever all of a gradual change is beyond."""
     assert found.change is not None
-    assert found.value is not None
     value = (1 + found.change) * base
     if value <= 0:
         return found
@@ -313,7 +377,7 @@ def _gradual(
         return found
     status = Status.DROPPED if rule.higher_is_better else Status.RISEN
     found = replace(found, change=moved.change, change_low=moved.low, change_high=moved.high)
-    base = found.value / (1 + moved.change)
+    base = (found.value or 0) / (1 + moved.change)
     found = replace(found, status=status, baseline=base, gradual_days=moved.days)
     return replace(found, reason=_reason(status, rule, found))
 
@@ -321,23 +385,6 @@ def _gradual(
 def _is_beyond(rule: ChangeRule, low: float, high: float) -> bool:
     """Whether all of an interval is beyond the tolerance."""
     return high < -rule.drop if rule.higher_is_better else low > rule.drop
-
-
-def _past(
-    then: Sequence[GroupSums] | GroupSums,
-    windows: Sequence[GroupSums],
-    weekdays: Sequence[Sequence[Totals]],
-    alike: Sequence[bool],
-) -> tuple[Past, list[int]]:
-    """What a window is compared with, and Σy of each of the compared windows."""
-    past, supports = Past.of(windows, alike), [window.support for window in windows]
-    if isinstance(then, GroupSums):
-        return replace(past, compared="before"), supports
-    if _are_weeks(weekdays) and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
-        return past.by_weekday(weekdays), [y for _, y in weekdays[0]]
-    if past.compared != "days":
-        supports = [y for y, is_own in zip(supports, alike, strict=True) if is_own]
-    return past, supports
 
 
 def judged(
@@ -444,7 +491,9 @@ def _status(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float
     would_more_traffic_help = _is_inside(rule, low - 1, high - 1)
     if noise.are_unlike and (noise.is_of_days or not would_more_traffic_help):
         return Status.DAYS_DIFFER
-    return Status.TOO_LITTLE
+    alike = replace(noise, common=noise.common - noise.day, t=critical(rule.level, GROUPS - 1))
+    low, high = alike.factors(baseline, baseline)
+    return Status.DAYS_DIFFER if _is_inside(rule, low - 1, high - 1) else Status.TOO_LITTLE
 
 
 _VERSUS = {
@@ -513,6 +562,8 @@ def smallest_change(
     rule: ChangeRule,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
+    *,
+    is_new_kind: bool = False,
 ) -> float | None:
     """The smallest relative change for the worse (0.2: a fifth) of a window with the traffic and
     the groups of users of ``now`` that ``compare`` calls a regression, all others given as to that.
@@ -525,7 +576,8 @@ def smallest_change(
     >>> smallest_change(day, [GroupSums()] * 7, ChangeRule()) is None
     True
     """
-    fires = _firing(now, then, rule, weekdays, alike)
+    compared = partial(compare, rule=rule, alike=alike, is_new_kind=is_new_kind)
+    fires = _firing(compared, now, then, rule, weekdays)
     largest = 1.0 if rule.higher_is_better else LARGEST_RISE
     if fires is None or not fires(largest):
         return None
@@ -537,14 +589,14 @@ def smallest_change(
 
 
 def _firing(
+    compared: Callable[..., MetricChange],
     now: GroupSums,
     then: Sequence[GroupSums] | GroupSums,
     rule: ChangeRule,
     weekdays: Sequence[Sequence[Totals]],
-    alike: Sequence[bool],
 ) -> Callable[[float], bool] | None:
     """Whether a change from the baseline fires; None where nothing can be changed by a factor."""
-    usual = compare(now, then, rule, weekdays=weekdays, alike=alike)
+    usual = compared(now, then, weekdays=weekdays)
     if not usual.baseline or not usual.value or usual.value < 0:
         return None
     weeks = [[(_FINE * x, y) for x, y in weekday] for weekday in weekdays]
@@ -557,7 +609,7 @@ def _firing(
     def fires(change: float) -> bool:
         by = to_baseline * (1 - change if rule.higher_is_better else 1 + change)
         changed = _times(now, by * _FINE)
-        return compare(changed, fine, rule, weekdays=weeks, alike=alike).status.is_regression
+        return compared(changed, fine, weekdays=weeks).status.is_regression
 
     return fires
 
