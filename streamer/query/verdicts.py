@@ -13,13 +13,7 @@ from streamer.query.segment_index import Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.durations import DAY_MS
-from streamer.stats.alerting.baseline import (
-    LEAST_DAYS,
-    ChangeRule,
-    MetricChange,
-    compare,
-    smallest_change,
-)
+from streamer.stats.alerting.baseline import ChangeRule, MetricChange, compare, smallest_change
 from streamer.stats.alerting.past import LEAST_ALIKE, Totals, arrivals
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
@@ -82,15 +76,10 @@ class Verdicts:
     @cached_property
     def alike(self) -> list[bool]:
         """Whether each of the past ``days`` is a weekday, or of a weekend (Saturday and Sunday,
-        UTC), as the present one; empty before a week is known."""
-        return self._alike if self._is_known(self._same_time(self.newest, _DAYS)) else []
-
-    @cached_property
-    def _alike(self) -> list[bool]:
-        return [self._is_weekend(last) == self._is_weekend(self.newest) for last in self._lasts]
-
-    def _is_weekend(self, last: int) -> bool:
-        return last * self.pane_ms // DAY_MS % _WEEK in _WEEKEND
+        UTC), as the present one."""
+        dates = (last * self.pane_ms // DAY_MS for last in (self.newest, *self._lasts))
+        present, *past = (day % _WEEK in _WEEKEND for day in dates)
+        return [day == present for day in past]
 
     def _is_holiday(self, last: int) -> bool:
         """Whether a window with this last pane began or ended on one."""
@@ -105,7 +94,7 @@ class Verdicts:
     def is_new_kind(self) -> bool:
         """Whether fewer than two known days are like the present one: on a holiday, and on the
         first weekend."""
-        are_few = sum(self._alike) < LEAST_ALIKE and len(self._past(self.newest)) < _PAST_DAYS
+        are_few = sum(self.alike) < LEAST_ALIKE and len(self._past(self.newest)) < _PAST_DAYS
         return are_few or self._is_holiday(self.newest)
 
     @cached_property
@@ -117,11 +106,12 @@ class Verdicts:
     @cached_property
     def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
         """Like ``weekdays``, of the window that ends with the last complete pane, without days that
-        are left out; where four weeks are not known, past days in one list."""
+        are left out; where fewer than three of four weeks are known, past days in one list."""
         windows = self._past(self.newest - 1)
         weekdays = [[of for of in each if of is not None] for each in _by_weekday(windows)]
-        is_of_weeks = len(windows) == _PAST_DAYS and min(map(len, weekdays)) >= LEAST_DAYS
-        return weekdays if is_of_weeks else [[of for of in windows[:_DAYS] if of is not None]]
+        if min(map(len, weekdays)) >= limits.BASELINE_WEEKS - 1 and len(windows) == _PAST_DAYS:
+            return weekdays
+        return [[of for of in windows[:_DAYS] if of is not None]]
 
     def _past(self, newest: int) -> list[Mapping[Segment, RawTotals] | None]:
         """Totals of the window on past days that are known, the last one first; None for days that
@@ -217,7 +207,8 @@ class Verdicts:
             return now, self._windows.grouped(self.base_window(segment), segment), [], []
         total_of = self._windows.total_of
         past = [[total_of(window, segment) for window in weeks] for weeks in self.weekdays]
-        return now, self.days_of(segment), past, self.alike
+        is_week = self._is_known(self._same_time(self.newest, _DAYS))
+        return now, self.days_of(segment), past, self.alike if is_week else []
 
     def traffic(self, segment: Segment) -> Traffic | None:
         """The last complete panes against the usual; None where the alert has no such rule."""

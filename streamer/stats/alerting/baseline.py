@@ -125,6 +125,11 @@ class ChangeRule:
     form: str = "number"
     support_unit: int = 1
 
+    @property
+    def beyond(self) -> Status:
+        """What a change beyond the tolerance is called."""
+        return Status.DROPPED if self.higher_is_better else Status.RISEN
+
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
@@ -171,7 +176,6 @@ def compare(
     unit: float = 1.0,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
-    *,
     is_new_kind: bool = False,
 ) -> MetricChange:
     """The window ``now`` against the same window of past days, or the one window before it.
@@ -196,9 +200,9 @@ def compare(
     """
     is_before = isinstance(then, GroupSums)
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
-    days = _Days(windows, weekdays, alike, is_before, is_new_kind and not is_before)
-    past, supports = days.past
-    floor = 0.0 if min(*now.x, days.lowest) >= 0 else -inf
+    days = _Days(windows, weekdays, alike)
+    past = replace(days.past, compared="before") if is_before else days.past
+    floor = 0.0 if min(0, *now.x, *(x for of in windows for x in of.x), *days.sums) >= 0 else -inf
     ends = now.interval(rule.level, unit)
     found = MetricChange(
         value=None if now.value is None else float(now.value) * unit,
@@ -206,50 +210,33 @@ def compare(
         high=None if ends is None else ends[1],
         baseline=None if past.value is None else float(past.value) * unit,
         support=round(now.support / rule.support_unit),
-        expected_support=sum(supports) / max(1, len(supports)) / rule.support_unit,
+        expected_support=past.usual_support / rule.support_unit,
         days=past.days,
         compared=past.compared,
         kept=past.kept,
     )
     least_days = 1 if is_before else LEAST_DAYS
-    obstacle = _obstacle(now, windows, past, least_days) or _few(now, windows, past)
-    if obstacle is not None:
-        status, reason = obstacle
+    if problem := _obstacle(now, windows, past, least_days) or _few(now, windows, past):
+        status, reason = problem
         return replace(found, status=status, reason=reason.format(found))
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value or 0), noise, rule, (floor, unit))
-    return _against_days(found, now, days, noise, rule)
-
-
-def _against_days(
-    found: MetricChange, now: GroupSums, days: _Days, noise: Noise, rule: ChangeRule
-) -> MetricChange:
-    """What its interval alone does not say: whether a change is sure, beyond all days or
-    gradual."""
-    past, own = days.past[0], replace(noise, common=0.0)
-    nearest = float(now.value or 0), _nearest(past, days.windows, rule)
-    if days.is_new_kind:
-        return _beyond_all(_of_new_kind(found), days, past, noise, rule)
+    if is_new_kind and not is_before:
+        return _beyond_all(_of_new_kind(found, rule), days, past, noise, rule, KINDS)
+    nearest = float(now.value or 0), _nearest(past, windows, rule)
     if found.status.is_regression and not _is_sure(rule, noise, past, nearest):
-        found = _with_no_change(found, rule)
-    if days.is_before:
-        return found
-    found = _beyond_all(found, days, past, noise, rule)
-    if found.status.is_regression or not _is_sure(rule, own, past, nearest):
-        return found
-    return _gradual(found, days.course, float(past.value or 0), own, rule)
+        found = _ending(found, rule, 0.0, Status.PERHAPS)
+    found = found if is_before else _beyond_all(found, days, past, noise, rule)
+    is_worse = not is_before and _is_sure(rule, noise.of_users, past, nearest)
+    return _gradual(found, days.course, float(past.value or 0), noise, rule) if is_worse else found
 
 
-def _of_new_kind(found: MetricChange) -> MetricChange:
+def _of_new_kind(found: MetricChange, rule: ChangeRule) -> MetricChange:
     """With an interval that allows for what kinds of days differ by."""
-    assert found.change_low is not None
-    assert found.change_high is not None
-    low, high = (1 + found.change_low) * (1 - KINDS), (1 + found.change_high) / (1 - KINDS)
-    ends = min(0.0, low - 1), max(0.0, high - 1)
-    why = f"fewer than two days of its kind are known, and kinds may differ by {KINDS:.0%}"
-    text = found.reason.partition(", between ")[0].partition(": ")[0]
+    low, high = 1 + (found.change_low or 0), 1 + (found.change_high or 0)
+    ends = min(0.0, low * (1 - KINDS) - 1), max(0.0, high / (1 - KINDS) - 1)
     found = replace(found, change_low=ends[0], change_high=ends[1], status=Status.NO_BASELINE)
-    return replace(found, reason=f"{text}: {why}")
+    return replace(found, reason=_reason(found.status, rule, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +246,6 @@ class _Days:
     windows: Sequence[GroupSums]
     weekdays: Sequence[Sequence[Totals]]
     alike: Sequence[bool]
-    is_before: bool
-    is_new_kind: bool
 
     @property
     def are_weeks(self) -> bool:
@@ -269,10 +254,9 @@ class _Days:
         return bool(lengths) and min(lengths) >= limits.BASELINE_WEEKS
 
     @property
-    def lowest(self) -> int:
-        """Below 0 if any sum of x is."""
-        sums = (sum(x for x, _ in weekday) for weekday in self.weekdays)
-        return min(0, 0, *(min(window.x) for window in self.windows), *sums)
+    def sums(self) -> list[int]:
+        """Σx of each weekday."""
+        return [sum(x for x, _ in weekday) for weekday in self.weekdays]
 
     @property
     def totals(self) -> list[Totals]:
@@ -296,17 +280,11 @@ class _Days:
         return found
 
     @property
-    def past(self) -> tuple[Past, list[int]]:
-        """What a window is compared with, and Σy of each of the compared windows."""
+    def past(self) -> Past:
+        """What a window is compared with."""
         past = Past.of(self.windows, self.alike)
-        supports = [window.support for window in self.windows]
-        if self.is_before:
-            return replace(past, compared="before"), supports
-        if self.are_weeks and sum(bool(y) for _, y in self.weekdays[0]) >= LEAST_DAYS:
-            return past.by_weekday(self.weekdays), [y for _, y in self.weekdays[0]]
-        if past.compared != "days":
-            supports = [y for y, is_own in zip(supports, self.alike, strict=True) if is_own]
-        return past, supports
+        is_by_weekday = self.are_weeks and sum(bool(y) for _, y in self.weekdays[0]) >= LEAST_DAYS
+        return past.by_weekday(self.weekdays) if is_by_weekday else past
 
 
 def _nearest(past: Past, windows: Sequence[GroupSums], rule: ChangeRule) -> float:
@@ -326,60 +304,51 @@ def _is_sure(rule: ChangeRule, noise: Noise, past: Past, pair: tuple[float, floa
     return (-score if rule.higher_is_better else score) > critical(SURE, max(1, past.most_df))
 
 
-def _with_no_change(found: MetricChange, rule: ChangeRule) -> MetricChange:
-    """With an interval that ends at none."""
+def _ending(found: MetricChange, rule: ChangeRule, end: float, status: Status) -> MetricChange:
+    """With another end of the interval, the one that is nearer to no change."""
     if rule.higher_is_better:
-        found = replace(found, change_high=0.0, status=Status.PERHAPS)
+        found = replace(found, change_high=end, status=status)
     else:
-        found = replace(found, change_low=0.0, status=Status.PERHAPS)
-    return replace(found, reason=_reason(Status.PERHAPS, rule, found))
+        found = replace(found, change_low=end, status=status)
+    return replace(found, reason=_reason(status, rule, found))
 
 
 def _beyond_all(
-    found: MetricChange, days: _Days, past: Past, noise: Noise, rule: ChangeRule
+    found: MetricChange, days: _Days, past: Past, noise: Noise, rule: ChangeRule, kinds: float = 0.0
 ) -> MetricChange:
     """A regression wherever the window is worse than each known day, of at least seven, by more
-    than is tolerated and its own noise; on a day of a new kind also than kinds differ by, of at
-    least three."""
+    than is tolerated and its own noise. ``kinds``: how much worse days of a new kind may be; of
+    these three have to be known."""
     values = [x / y for x, y in days.totals if y]
-    least, kinds = (LEAST_DAYS, KINDS) if days.is_new_kind else (limits.BASELINE_DAYS, 0.0)
-    if len(values) < least or found.status.is_regression:
+    if len(values) < (LEAST_DAYS if kinds else limits.BASELINE_DAYS) or found.status.is_regression:
         return found
-    assert past.value is not None
     assert found.change is not None
-    base, is_fall = float(past.value), rule.higher_is_better
+    base, is_fall = float(past.value or 0), rule.higher_is_better
     worst = min(values) * (1 - kinds) if is_fall else max(values) / (1 - kinds)
     value = (1 + found.change) * base
-    own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
+    own = replace(noise.of_users, t=critical(rule.level, max(1, past.df)))
     if not _is_sure(rule, own, past, (value, worst)):
         return found
     low, high = (u * base / worst - 1 for u in own.factors(value, base))
-    if not _is_beyond(rule, low, high):
-        return found
-    if is_fall:
-        found = replace(found, change_high=high, status=Status.DROPPED)
-    else:
-        found = replace(found, change_low=low, status=Status.RISEN)
-    return replace(found, reason=_reason(found.status, rule, found))
+    end = high if is_fall else low
+    return _ending(found, rule, end, rule.beyond) if _is_beyond(rule, low, high) else found
 
 
 def _gradual(
     found: MetricChange, course: Sequence[Day], base: float, noise: Noise, rule: ChangeRule
 ) -> MetricChange:
     """A regression wherever all of a gradual change is beyond."""
-    assert found.change is not None
-    value = (1 + found.change) * base
-    if value <= 0:
+    value = (1 + (found.change or 0)) * base
+    if value <= 0 or found.status.is_regression:
         return found
     users = max(noise.sampling * value / base, noise.own) / value**2
     moved = trend([Day(0, 0, value), *course], 1 - (1 - rule.level) / GRADUAL, users)
     if moved is None or not _is_beyond(rule, moved.low, moved.high):
         return found
-    status = Status.DROPPED if rule.higher_is_better else Status.RISEN
     found = replace(found, change=moved.change, change_low=moved.low, change_high=moved.high)
     base = (found.value or 0) / (1 + moved.change)
-    found = replace(found, status=status, baseline=base, gradual_days=moved.days)
-    return replace(found, reason=_reason(status, rule, found))
+    found = replace(found, status=rule.beyond, baseline=base, gradual_days=moved.days)
+    return replace(found, reason=_reason(rule.beyond, rule, found))
 
 
 def _is_beyond(rule: ChangeRule, low: float, high: float) -> bool:
@@ -400,7 +369,7 @@ def judged(
     floor, unit = written
     value = found.value / unit
     low, high = noise.factors(value, baseline)
-    its_low, its_high = replace(noise, common=0.0).factors(value, baseline)
+    its_low, its_high = noise.of_users.factors(value, baseline)
     found = replace(
         found,
         low=max(floor, its_low * baseline * unit),
@@ -482,7 +451,7 @@ def _status(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float
     assert found.change_low is not None
     assert found.change_high is not None
     if _is_beyond(rule, found.change_low, found.change_high):
-        return Status.DROPPED if rule.higher_is_better else Status.RISEN
+        return rule.beyond
     if _is_inside(rule, found.change_low, found.change_high):
         return Status.WITHIN
     if _is_worse(rule, found, noise, baseline):
@@ -516,6 +485,9 @@ def _reason(status: Status, rule: ChangeRule, found: MetricChange) -> str:
     versus = _VERSUS[found.compared].format(found.days)
     value, baseline = (formatting.value_text(rule.form, x) for x in (found.value, found.baseline))
     text = f"{value} is {size_text(found.change)} {side} the usual {baseline} ({versus})"
+    if status is Status.NO_BASELINE:
+        kinds = f"and kinds may differ by {KINDS:.0%}"
+        return f"{text}: fewer than two days of its kind are known, {kinds}"
     tolerated = formatting.share(rule.drop)
     least = min((found.change_low, found.change_high), key=abs)
     if found.gradual_days is not None:
@@ -562,7 +534,6 @@ def smallest_change(
     rule: ChangeRule,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
-    *,
     is_new_kind: bool = False,
 ) -> float | None:
     """The smallest relative change for the worse (0.2: a fifth) of a window with the traffic and

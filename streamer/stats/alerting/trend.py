@@ -1,15 +1,10 @@
-"""A gradual change: by how much a metric has fallen, or risen, day by day.
+"""A gradual change, which moves the baseline of recent days and widens what they differ by.
 
-Each day moves the baseline of recent days a little, and widens what they differ by, so that no
-single day is far from it. The logarithms of the metric at the same time of day follow, for days of
-one kind, a constant up to some day and a straight line from then to now; the day is the one where
-least squares leaves the smallest sum Q. With x_d the days since then, 0 before, and means of each
-kind subtracted,
-
-    slope b = Σ x z / Σ x²,  var(b) = s² / Σ x²,  s² = Q / (n - kinds - 2),
-
-s² at least what users make a value differ by; the change in all is exp(b · days) - 1.
-Source: Hinkley 1971, "Inference in two-phase regression".
+The logarithms z of the metric follow, for days of one kind, a constant up to some day and a line
+from then to now; the day is the one that leaves the smallest sum of squares Q. With x, the days
+since then (0 before), and means of each kind subtracted: slope b = Σ x z / Σ x², var(b) = s² / Σ x²
+and s² = Q / (n - kinds - 2), at least what users make a value differ by. The change in all is
+exp(b · days) - 1. Source: Hinkley 1971, "Inference in two-phase regression".
 """
 
 from __future__ import annotations
