@@ -94,8 +94,8 @@ class Verdicts:
     def is_new_kind(self) -> bool:
         """Whether fewer than two known days are like the present one: on a holiday, and on the
         first weekend."""
-        are_few = sum(self.alike) < LEAST_ALIKE and len(self._past(self.newest)) < _PAST_DAYS
-        return are_few or self._is_holiday(self.newest)
+        are_few, known = sum(self.alike) < LEAST_ALIKE, sum(map(len, self.weekdays))
+        return self._is_holiday(self.newest) or (are_few and known < _PAST_DAYS)
 
     @cached_property
     def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
@@ -189,14 +189,13 @@ class Verdicts:
     def change(self, segment: Segment) -> MetricChange:
         """The metric against its baseline."""
         now, then, past, alike = self._compared_by(segment)
-        new = self.is_new_kind
-        return compare(now, then, self.rule, self.unit, past, alike, is_new_kind=new)
+        return compare(now, then, self.rule, self.unit, past, alike, self.is_new_kind)
 
     def smallest_change(self, segment: Segment) -> float | None:
         """The smallest relative change for the worse that would be beyond the tolerance here; None
         where none would."""
         now, then, past, alike = self._compared_by(segment)
-        return smallest_change(now, then, self.rule, past, alike, is_new_kind=self.is_new_kind)
+        return smallest_change(now, then, self.rule, past, alike, self.is_new_kind)
 
     def _compared_by(
         self, segment: Segment
@@ -219,7 +218,7 @@ class Verdicts:
         past = [[total_of(window, segment)[1] for window in weeks] for weeks in self.usual]
         days = self.days_of(segment)
         usual = median(map(arrivals, days)) if days else 0.0
-        return judge_traffic(now, past, usual, self._traffic, is_new_kind=self.is_new_kind)
+        return judge_traffic(now, past, usual, self._traffic, self.is_new_kind)
 
     @cached_property
     def last_whole(self) -> Mapping[Segment, RawTotals]:

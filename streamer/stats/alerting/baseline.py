@@ -202,7 +202,8 @@ def compare(
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
     days = _Days(windows, weekdays, alike)
     past = replace(days.past, compared="before") if is_before else days.past
-    floor = 0.0 if min(0, *now.x, *(x for of in windows for x in of.x), *days.sums) >= 0 else -inf
+    past_x = (*(x for of in windows for x in of.x), *(x for each in weekdays for x, _ in each))
+    floor = 0.0 if min(*now.x, *past_x) >= 0 else -inf
     ends = now.interval(rule.level, unit)
     found = MetricChange(
         value=None if now.value is None else float(now.value) * unit,
@@ -215,8 +216,7 @@ def compare(
         compared=past.compared,
         kept=past.kept,
     )
-    least_days = 1 if is_before else LEAST_DAYS
-    if problem := _obstacle(now, windows, past, least_days) or _few(now, windows, past):
+    if problem := _obstacle(now, windows, past) or _few(now, windows, past):
         status, reason = problem
         return replace(found, status=status, reason=reason.format(found))
     noise = Noise.of(now, past, rule.level)
@@ -227,7 +227,7 @@ def compare(
     if found.status.is_regression and not _is_sure(rule, noise, past, nearest):
         found = _ending(found, rule, 0.0, Status.PERHAPS)
     found = found if is_before else _beyond_all(found, days, past, noise, rule)
-    is_worse = not is_before and _is_sure(rule, noise.of_users, past, nearest)
+    is_worse = not is_before and _is_sure(rule, replace(noise, common=0.0), past, nearest)
     return _gradual(found, days.course, float(past.value or 0), noise, rule) if is_worse else found
 
 
@@ -252,11 +252,6 @@ class _Days:
         """Whether so many weeks are known that each weekday is compared with itself."""
         lengths = [len(weekday) for weekday in self.weekdays]
         return bool(lengths) and min(lengths) >= limits.BASELINE_WEEKS
-
-    @property
-    def sums(self) -> list[int]:
-        """Σx of each weekday."""
-        return [sum(x for x, _ in weekday) for weekday in self.weekdays]
 
     @property
     def totals(self) -> list[Totals]:
@@ -326,7 +321,7 @@ def _beyond_all(
     base, is_fall = float(past.value or 0), rule.higher_is_better
     worst = min(values) * (1 - kinds) if is_fall else max(values) / (1 - kinds)
     value = (1 + found.change) * base
-    own = replace(noise.of_users, t=critical(rule.level, max(1, past.df)))
+    own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
     if not _is_sure(rule, own, past, (value, worst)):
         return found
     low, high = (u * base / worst - 1 for u in own.factors(value, base))
@@ -351,11 +346,6 @@ def _gradual(
     return replace(found, reason=_reason(rule.beyond, rule, found))
 
 
-def _is_beyond(rule: ChangeRule, low: float, high: float) -> bool:
-    """Whether all of an interval is beyond the tolerance."""
-    return high < -rule.drop if rule.higher_is_better else low > rule.drop
-
-
 def judged(
     found: MetricChange,
     baseline: float,
@@ -369,7 +359,7 @@ def judged(
     floor, unit = written
     value = found.value / unit
     low, high = noise.factors(value, baseline)
-    its_low, its_high = noise.of_users.factors(value, baseline)
+    its_low, its_high = replace(noise, common=0.0).factors(value, baseline)
     found = replace(
         found,
         low=max(floor, its_low * baseline * unit),
@@ -383,9 +373,10 @@ def judged(
 
 
 def _obstacle(
-    now: GroupSums, windows: Sequence[GroupSums], past: Past, least_days: int
+    now: GroupSums, windows: Sequence[GroupSums], past: Past
 ) -> tuple[Status, str] | None:
     """Why there is no interval of the change."""
+    least_days = 1 if past.compared == "before" else LEAST_DAYS
     known = sum(bool(window.support) for window in windows)
     if not now.support:
         if len(windows) >= least_days and is_never_silent(windows):
@@ -422,9 +413,19 @@ def _few(now: GroupSums, windows: Sequence[GroupSums], past: Past) -> tuple[Stat
     return Status.TOO_LITTLE, why
 
 
+def _worse_first(rule: ChangeRule, low: float, high: float) -> tuple[float, float]:
+    """Both ends of an interval as if lower were worse, the worse one first."""
+    return (low, high) if rule.higher_is_better else (-high, -low)
+
+
 def _is_inside(rule: ChangeRule, low: float, high: float) -> bool:
     """Whether the end of the interval that is worse is within the tolerance."""
-    return low >= -rule.drop if rule.higher_is_better else high <= rule.drop
+    return _worse_first(rule, low, high)[0] >= -rule.drop
+
+
+def _is_beyond(rule: ChangeRule, low: float, high: float) -> bool:
+    """Whether all of an interval is beyond the tolerance."""
+    return _worse_first(rule, low, high)[1] < -rule.drop
 
 
 def _would_show(rule: ChangeRule, noise: Noise, baseline: float) -> bool:
@@ -440,10 +441,8 @@ def _is_worse(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: flo
     assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
-    if rule.higher_is_better:
-        excludes_none, is_beyond = found.change_high < 0, found.change < -rule.drop
-    else:
-        excludes_none, is_beyond = found.change_low > 0, found.change > rule.drop
+    excludes_none = _worse_first(rule, found.change_low, found.change_high)[1] < 0
+    is_beyond = _is_beyond(rule, found.change, found.change)
     return excludes_none or (is_beyond and _would_show(rule, noise, baseline))
 
 

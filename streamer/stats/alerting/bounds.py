@@ -58,11 +58,6 @@ class Noise:
         return self.day > max(self.sampling, self.own) + self.common - self.day
 
     @property
-    def of_users(self) -> Noise:
-        """That of the window by itself."""
-        return replace(self, common=0.0)
-
-    @property
     def of_days_alone(self) -> Noise:
         """What would be left of it with unlimited traffic."""
         return replace(self, sampling=0.0, own=0.0, common=self.day)

@@ -62,7 +62,6 @@ def judge_traffic(
     weekdays: Sequence[Sequence[int]],
     arrivals: float,
     rule: TrafficRule,
-    *,
     is_new_kind: bool = False,
 ) -> Traffic:
     """A window's events against those of past ``weekdays``, the present one first, or of all past

@@ -71,5 +71,5 @@ def trend(days: Sequence[Day], level: float, users: float) -> Trend | None:
     length, slope = int(lengths[best]), float(slopes[best])
     error = sqrt(max(float(left[best]) / free, users) / float(squares[best]))
     reach = critical(level, free) * error
-    low, high = (exp(length * end) - 1 for end in (slope - reach, slope + reach))
+    low, high = (exp(min(length * end, 700.0)) - 1 for end in (slope - reach, slope + reach))
     return Trend(length, exp(slope) - 1, exp(length * slope) - 1, low, high)
