@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.studies import alert_cases, alert_series, alert_volume, alert_weeks
+from benchmarks.studies import alert_cases, alert_courses, alert_series, alert_volume, alert_weeks
 from benchmarks.studies.alert_coverage import coverage
 from benchmarks.studies.alert_traffic import PANE_S, PANES, Floats, Ints, World
 from benchmarks.studies.rates import table
@@ -373,6 +373,8 @@ def main(days: int) -> None:
     for case in alert_cases.CASES:
         case()
     clock.lap("relapse, weekends and small segments")
+    alert_courses.main()
+    clock.lap("gradual falls, steps and days of a new kind")
     coverage()
     clock.lap("coverage")
     alert_volume.false_alarms(3 * days)

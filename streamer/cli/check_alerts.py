@@ -18,6 +18,8 @@ from streamer.state.snapshot import View
 from streamer.state.store import Store
 
 _MINUTE_MS = 60_000
+_ATTRIBUTED = {"cvr_ratio": "cvr_attributed_ratio"}
+"""Metrics whose numerator comes later than their denominator: which one waits for it."""
 _LARGE = {"higher": (0.5, 1.0), "lower": (1.0, 2.0)}
 """Lasting changes of which the time is told, by which direction is better."""
 
@@ -44,6 +46,11 @@ def alert_findings(settings: Settings, views: Sequence[View] = ()) -> Iterator[F
             windows = AlertEvaluation(settings, alert, measures, views, at_ms)
             smallest = AlertHistory(windows, at_ms).smallest_changes()
         yield found_with(alert, lag_ms, smallest) if smallest else found_by(alert, lag_ms)
+        if attributed := _ATTRIBUTED.get(alert.metric):
+            what = f"alert {alert.name}: conversions come later than their clicks: where they take "
+            what += f"hours, rising traffic looks like a fall of {alert.metric}"
+            fix = f'set metric = "{attributed}", the share of clicks that are old enough'
+            yield Finding(WARN, what, fix)
 
 
 def found_by(alert: Alert, lag_ms: int) -> Finding:

@@ -111,8 +111,13 @@ class AlertEvaluation(Verdicts):
         past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
         return against_reference(past_week, reference, self.rule, self.unit)
 
-    def began(self, segment: Segment, status: Status) -> Began | None:
-        """When a ratio's change began, within the past week; None where that is not known."""
+    def began(self, segment: Segment, change: MetricChange) -> Began | None:
+        """When a change began, to the day where it is gradual; else a ratio's, within the past
+        week. None where that is not known."""
+        status = change.status
+        if change.gradual_days is not None:
+            since_ms = self.mature_ms - change.gradual_days * DAY_MS
+            return Began(since_ms, since_ms - DAY_MS, since_ms + DAY_MS, 0)
         if not self.is_ratio or not isinstance(self.panes, AlertPanes):
             return None
         a_day, counted_from = DAY_MS // self.pane_ms, -(-self.panes.since_ms // self.pane_ms)

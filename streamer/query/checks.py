@@ -429,7 +429,7 @@ def judged(windows: AlertEvaluation) -> Iterator[AlertVerdict]:
         checks = {name: verdict for name, verdict in said if verdict is not None}
         metric, began = checks.get(CHECKS[0].name), None
         if isinstance(metric, MetricChange) and metric.status.is_bad:
-            began = windows.began(segment, metric.status)
+            began = windows.began(segment, metric)
             if began is not None:
                 checks[CHECKS[0].name] = replace(metric, since_seconds=began.since_ms / 1000)
         yield AlertVerdict(windows.alert, segment, checks, began)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import median
+from typing import TypeVar
 
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
 from streamer.query.segment_index import Segment
@@ -13,7 +14,7 @@ from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.durations import DAY_MS
 from streamer.stats.alerting.baseline import ChangeRule, MetricChange, compare, smallest_change
-from streamer.stats.alerting.past import Totals, arrivals
+from streamer.stats.alerting.past import LEAST_ALIKE, Totals, arrivals
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
@@ -21,6 +22,7 @@ _DAYS, _WEEK = limits.BASELINE_DAYS, 7
 _WEEKEND = (2, 3)
 """Days from 1970, a Thursday, modulo seven."""
 _PAST_DAYS = 7 * limits.BASELINE_WEEKS
+_T = TypeVar("_T")
 
 
 class Verdicts:
@@ -63,42 +65,60 @@ class Verdicts:
     @cached_property
     def days(self) -> list[Sums]:
         """The same time of day on past days, the last one first, as far back as is known."""
-        lasts = [self._same_time(self.newest, day) for day in range(1, _DAYS + 1)]
-        return [self._windows.window(last) for last in lasts if self._is_known(last)]
+        return [self._windows.window(last) for last in self._lasts]
+
+    @cached_property
+    def _lasts(self) -> list[int]:
+        """The last panes of these windows."""
+        lasts = (self._same_time(self.newest, day) for day in range(1, _DAYS + 1))
+        return [last for last in lasts if self._is_known(last) and self._is_like(last)]
 
     @cached_property
     def alike(self) -> list[bool]:
         """Whether each of the past ``days`` is a weekday, or of a weekend (Saturday and Sunday,
-        UTC), as the present one; empty before a week is known."""
-        if len(self.days) < _DAYS:
-            return []
-        present, *past = (
-            self._same_time(self.newest, day) * self.pane_ms // DAY_MS % _WEEK in _WEEKEND
-            for day in range(_DAYS + 1)
-        )
+        UTC), as the present one."""
+        dates = (last * self.pane_ms // DAY_MS for last in (self.newest, *self._lasts))
+        present, *past = (day % _WEEK in _WEEKEND for day in dates)
         return [day == present for day in past]
+
+    def _is_holiday(self, last: int) -> bool:
+        """Whether a window with this last pane began or ended on one."""
+        ends = self._begin_ms(last) // DAY_MS, last * self.pane_ms // DAY_MS
+        return not self.alert.holiday_days.isdisjoint(ends)
+
+    def _is_like(self, last: int) -> bool:
+        """Whether the present window is compared with that one: on holidays with all."""
+        return self._is_holiday(self.newest) or not self._is_holiday(last)
+
+    @cached_property
+    def is_new_kind(self) -> bool:
+        """Whether fewer than two known days are like the present one: on a holiday, and on the
+        first weekend."""
+        are_few, known = sum(self.alike) < LEAST_ALIKE, sum(map(len, self.weekdays))
+        return self._is_holiday(self.newest) or (are_few and known < _PAST_DAYS)
 
     @cached_property
     def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
-        """Totals of the window in past weeks by weekday, the present one first; empty before four
-        weeks are known."""
-        return self._by_weekday(self.newest)
+        """Totals of the window in past weeks by weekday, the present one first, as far back as days
+        are known; nothing on days that are left out."""
+        return _by_weekday([{} if of is None else of for of in self._past(self.newest)])
 
     @cached_property
     def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
-        """Like ``weekdays``, of the window that ends with the last complete pane; where four weeks
-        are not known, past days in one list."""
-        if weekdays := self._by_weekday(self.newest - 1):
+        """Like ``weekdays``, of the window that ends with the last complete pane, without days that
+        are left out; where fewer than three of four weeks are known, past days in one list."""
+        windows = self._past(self.newest - 1)
+        weekdays = [[of for of in each if of is not None] for each in _by_weekday(windows)]
+        if min(map(len, weekdays)) >= limits.BASELINE_WEEKS - 1 and len(windows) == _PAST_DAYS:
             return weekdays
-        lasts = [self._same_time(self.newest - 1, day) for day in range(1, _DAYS + 1)]
-        return [[self._windows.totals(last) for last in lasts if self._is_of_whole_days(last)]]
+        return [[of for of in windows[:_DAYS] if of is not None]]
 
-    def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, RawTotals]]]:
+    def _past(self, newest: int) -> list[Mapping[Segment, RawTotals] | None]:
+        """Totals of the window on past days that are known, the last one first; None for days that
+        are left out."""
         lasts = [self._same_time(newest, day) for day in range(1, _PAST_DAYS + 1)]
-        if not self._is_of_whole_days(lasts[-1]):
-            return []
-        windows = [self._windows.totals(last) for last in lasts]
-        return [windows[(day - 1) % _WEEK :: _WEEK] for day in range(_WEEK)]
+        known = [last for last in lasts if self._is_of_whole_days(last)]
+        return [self._windows.totals(last) if self._is_like(last) else None for last in known]
 
     def _same_time(self, last: int, day: int) -> int:
         """The last pane of the same window some days ago."""
@@ -169,13 +189,13 @@ class Verdicts:
     def change(self, segment: Segment) -> MetricChange:
         """The metric against its baseline."""
         now, then, past, alike = self._compared_by(segment)
-        return compare(now, then, self.rule, self.unit, past, alike)
+        return compare(now, then, self.rule, self.unit, past, alike, self.is_new_kind)
 
     def smallest_change(self, segment: Segment) -> float | None:
         """The smallest relative change for the worse that would be beyond the tolerance here; None
         where none would."""
         now, then, past, alike = self._compared_by(segment)
-        return smallest_change(now, then, self.rule, past, alike)
+        return smallest_change(now, then, self.rule, past, alike, self.is_new_kind)
 
     def _compared_by(
         self, segment: Segment
@@ -186,7 +206,8 @@ class Verdicts:
             return now, self._windows.grouped(self.base_window(segment), segment), [], []
         total_of = self._windows.total_of
         past = [[total_of(window, segment) for window in weeks] for weeks in self.weekdays]
-        return now, self.days_of(segment), past, self.alike
+        is_week = self._is_known(self._same_time(self.newest, _DAYS))
+        return now, self.days_of(segment), past, self.alike if is_week else []
 
     def traffic(self, segment: Segment) -> Traffic | None:
         """The last complete panes against the usual; None where the alert has no such rule."""
@@ -197,9 +218,14 @@ class Verdicts:
         past = [[total_of(window, segment)[1] for window in weeks] for weeks in self.usual]
         days = self.days_of(segment)
         usual = median(map(arrivals, days)) if days else 0.0
-        return judge_traffic(now, past, usual, self._traffic)
+        return judge_traffic(now, past, usual, self._traffic, self.is_new_kind)
 
     @cached_property
     def last_whole(self) -> Mapping[Segment, RawTotals]:
         """The window that ends with the last complete pane."""
         return self._windows.totals(self.newest - 1)
+
+
+def _by_weekday(windows: Sequence[_T]) -> list[list[_T]]:
+    """Past days by weekday, the present one first."""
+    return [list(windows[(day - 1) % _WEEK :: _WEEK]) for day in range(_WEEK)]

@@ -46,6 +46,9 @@ class Alert(Section, frozen=True):
     reference: str = "first"
     """A fixed week that the past 7 days are also compared with, which shows slow drift: the `first`
     whole week, the week from a date (`2026-11-02`, UTC), or `none`."""
+    holidays: tuple[str, ...] = ()
+    """Dates (UTC) that are like no other day: `["2026-12-25"]`. They are in no baseline of other
+    days, and fire only by what is 30 % beyond all known days and the tolerance."""
     traffic_drop: float = 0.5
     """Tolerated relative fall of traffic (the metric's denominator) below the same time on past
     days: 0.5 is half; 0: no alert on falls."""
@@ -64,11 +67,12 @@ class Alert(Section, frozen=True):
     def reference_day(self) -> int | None:
         """Days from 1970 to the date of ``reference``; None where it is no date. ValueError for
         anything but `first`, `none` and a date."""
-        if self.reference in ("first", "none"):
-            return None
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.reference):
-            raise ValueError(f"{self.reference!r} is not a date")
-        return (date.fromisoformat(self.reference) - date(1970, 1, 1)).days
+        return None if self.reference in ("first", "none") else _day_of(self.reference)
+
+    @cached_property
+    def holiday_days(self) -> frozenset[int]:
+        """Days from 1970 to each of the ``holidays``. ValueError where one is no date."""
+        return frozenset(map(_day_of, self.holidays))
 
     @cached_property
     def lasts_ms(self) -> int:
@@ -79,3 +83,10 @@ class Alert(Section, frozen=True):
     @cached_property
     def for_ms(self) -> int:
         return duration_ms(self.for_, f"alerts.{self.name}.for")
+
+
+def _day_of(text: str) -> int:
+    """Days from 1970 to a date."""
+    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        raise ValueError(f"{text!r} is not a date")
+    return (date.fromisoformat(text) - date(1970, 1, 1)).days

@@ -220,7 +220,7 @@ def _validate_alerts(s: Settings) -> None:
             a.baseline in ("days", "before"),
             f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",
         )
-        _validate_reference(a, at)
+        _validate_dates(a, at)
         require(
             0 <= a.traffic_drop < 1,
             f"traffic_drop = {a.traffic_drop}: must be 0 (no such alert) to below 1; {at}",
@@ -238,13 +238,18 @@ def _validate_alerts(s: Settings) -> None:
         )
 
 
-def _validate_reference(alert: Alert, at: str) -> None:
+def _validate_dates(alert: Alert, at: str) -> None:
     said = f"reference = {alert.reference!r}: 'first', 'none' or a date like 2026-11-02; {at}"
     try:
         day = alert.reference_day
     except ValueError:
         raise SettingsError(said) from None
     require(day is None or day >= 0, said)
+    try:
+        _ = alert.holiday_days
+    except ValueError:
+        days = f"holidays = {list(alert.holidays)}: must be dates like 2026-12-25; {at}"
+        raise SettingsError(days) from None
 
 
 def _validate_exporter(exporter: ExporterSettings) -> None:

@@ -30,6 +30,18 @@ def test_what_alerts_can_find_is_told() -> None:
     assert "a lasting rise of more than 50% fires after 70 min; noise" in dwell.what
 
 
+def test_where_the_numerator_comes_later_the_attributed_metric_is_named() -> None:
+    alerts = [{"name": "sold", "metric": "cvr_ratio"}, {"name": "ctr", "metric": "ctr_ratio"}]
+    _, late, _ = alert_findings(parse({"alerts": alerts}))
+    assert late.level == WARN
+    assert late.what.startswith("alert sold: conversions come later than their clicks")
+    assert (
+        late.fix == 'set metric = "cvr_attributed_ratio", the share of clicks that are old enough'
+    )
+    waits = parse({"alerts": [{"name": "sold", "metric": "cvr_attributed_ratio"}]})
+    assert [each.level for each in alert_findings(waits)] == [OK]
+
+
 async def test_stored_windows_say_how_much_noise_there_is() -> None:
     store = MemoryStore()
     assert await stored_views(SETTINGS, store) == []

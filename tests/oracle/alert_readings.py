@@ -152,14 +152,15 @@ def total(
 def weekdays(
     sums: dict[Key, int], newest: int, per_day: int, values: Values | None, mix: Mix | None
 ) -> list[list[tuple[int, int]]]:
-    """By weekday, the present one first, the window in each of the past four weeks; nothing where
-    the oldest began before the first whole day."""
+    """By weekday, the present one first, the window in each of the past four weeks that did not
+    begin before the first whole day."""
     begin = first_day(sums, per_day)
-    if begin is None or newest - 28 * per_day - PANES + 1 < begin * per_day:
-        return []
+    if begin is None:
+        return [[] for _ in range(7)]
+    lasts = [[newest - (day + 7 * w) * per_day for w in range(4)] for day in (7, 1, 2, 3, 4, 5, 6)]
     return [
-        [total(sums, newest - (day + 7 * week) * per_day, values, mix) for week in range(4)]
-        for day in (7, 1, 2, 3, 4, 5, 6)
+        [total(sums, t, values, mix) for t in of if t - PANES + 1 >= begin * per_day]
+        for of in lasts
     ]
 
 
@@ -175,11 +176,9 @@ def traffic(
 ) -> Traffic:
     """What is said of the events of the window that ends with the last whole pane."""
     past = weekdays(sums, last_whole, per_day, values, mix)
-    if not past:
-        begin = first_day(sums, per_day)
-        lasts = [last_whole - day * per_day for day in range(1, DAYS + 1)]
-        known = [t for t in lasts if begin is not None and t - PANES + 1 >= begin * per_day]
-        past = [[total(sums, t, values, mix) for t in known]]
+    if not all(len(weekday) == 4 for weekday in past):
+        days_ago = [*past[1:], past[0]]
+        past = [[pair for weekday in days_ago for pair in weekday[:1]]]
     rule = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level, unit)
     _, now = total(sums, last_whole, values, mix)
     counts = [[y for _, y in weekday] for weekday in past]

@@ -4,6 +4,7 @@ at every past look; what is expected of a segment comes true."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from random import Random
 from types import SimpleNamespace
@@ -214,6 +215,9 @@ def test_a_change_began_where_it_did() -> None:
     assert home.metric.since_seconds == home.began.since_ms / 1000
     (whole, *_) = judged(windows)
     assert whole.metric.status.is_bad == (whole.began is not None)
+    gradual = windows.began(("home",), replace(home.metric, gradual_days=5))
+    assert gradual is not None
+    assert windows.mature_ms - gradual.since_ms == 5 * 24 * H
 
 
 @pytest.mark.parametrize("home_from", shortened([4, 5, 6]))

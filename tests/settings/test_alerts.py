@@ -20,6 +20,11 @@ def test_a_reference_is_the_first_week_a_date_or_none() -> None:
     assert alert(reference="1970-02-01").reference_day == 31
 
 
+def test_holidays_are_dates() -> None:
+    assert alert(holidays=["1970-02-01", "1970-01-02"]).holiday_days == {31, 1}
+    assert alert().holiday_days == frozenset()
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -27,6 +32,8 @@ def test_a_reference_is_the_first_week_a_date_or_none() -> None:
         ({"reference": "2026-02-30"}, "reference = '2026-02-30'"),
         ({"reference": "20261102"}, "reference = '20261102'"),
         ({"reference": "1969-12-31"}, "reference = '1969-12-31'"),
+        ({"holidays": ["25.12."]}, "holidays = ['25.12.']: must be dates like 2026-12-25"),
+        ({"holidays": ["2026-02-30"]}, "holidays = ['2026-02-30']"),
         ({"traffic_drop": 1.0}, "traffic_drop = 1.0: must be 0 (no such alert) to below 1"),
         ({"traffic_rise": -1.0}, "traffic_rise = -1.0: must be 0 (no such alert) or above"),
         ({"traffic_rise": float("inf")}, "traffic_rise = inf"),

@@ -3,7 +3,8 @@
 A rule fires when the whole interval is beyond what is tolerated, not when the point is, and no
 change at all would be too rare among the looks of a month. A window that is worse than each of
 seven past days by more than is tolerated and its own noise fires however much they differ: its
-interval ends relative to the worst of them. Where an interval shows neither that a change is within
+interval ends relative to the worst of them. So does the end of a change from day to day (trend.py)
+that is beyond in all. Where an interval shows neither that a change is within
 the tolerance nor that there is one, it says whether more traffic would help or past days differ too
 much.
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from math import inf
 from statistics import median
 
@@ -23,13 +25,20 @@ from streamer.settings import limits
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
 from streamer.stats.alerting.past import Past, Totals, arrivals, is_never_silent, pooled
-from streamer.stats.random_groups import GroupSums, critical
+from streamer.stats.alerting.trend import Day, trend
+from streamer.stats.random_groups import GROUPS, GroupSums, critical
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
 LEAST_EVENTS = 5
 """Independent events in a usual window below which nothing is said of a change: with 3, rises were
 false more than once a month and hundred segments (benchmarks/studies/alert_segments.py)."""
+GRADUAL = 10
+"""By how much rarer the interval of a gradual change may miss: at the level of others, where days
+differ by 5 %, one was false a month (benchmarks/studies/alert_courses.py)."""
+KINDS = 0.3
+"""Relative difference between weekdays, weekends and holidays that says nothing, where fewer than
+two days of a kind are known."""
 SURE = 1 - 1 / 100_000
 """Level at which a window has to differ from its baseline, on the scale of square roots, before a
 rule fires: a hundred segments have 72,000 windows of an hour a month. With 1 - 1 / 30,000 falls of
@@ -116,6 +125,11 @@ class ChangeRule:
     form: str = "number"
     support_unit: int = 1
 
+    @property
+    def beyond(self) -> Status:
+        """What a change beyond the tolerance is called."""
+        return Status.DROPPED if self.higher_is_better else Status.RISEN
+
 
 @dataclass(frozen=True, slots=True)
 class MetricChange:
@@ -130,7 +144,8 @@ class MetricChange:
     differ and that the baseline is an estimate. Whatever the baseline is, ``same_time`` is the
     metric at the same time on all past days together and ``before`` in the window before;
     ``reference_from`` is the first day of the reference week, in ISO 8601; ``since_seconds`` when a
-    change that is bad began, where that is known.
+    change that is bad began, where that is known. Of a change by and by over ``gradual_days``, the
+    baseline is what the window would have had before it.
     """
 
     value: float | None
@@ -151,6 +166,7 @@ class MetricChange:
     before: float | None = None
     reference_from: str | None = None
     since_seconds: float | None = None
+    gradual_days: int | None = None
 
 
 def compare(
@@ -160,15 +176,17 @@ def compare(
     unit: float = 1.0,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
+    is_new_kind: bool = False,
 ) -> MetricChange:
     """The window ``now`` against the same window of past days, or the one window before it.
 
     Unknown days are left out of ``then``; days without traffic belong to it.
-    ``weekdays`` are the totals of the same window in past weeks, the present weekday first, if four
-    weeks are known: it is then compared with those of its weekday that had any traffic, where they
-    are three at least. ``alike``, once a week is known: whether each of ``then`` is a weekday or of
-    a weekend, as the window is. ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0
-    the metric cannot be, and no interval goes there.
+    ``weekdays`` are the totals of the same window in past weeks, the present weekday first, as far
+    back as is known: after four weeks it is compared with those of its weekday that had any
+    traffic, where they are three at least. ``alike``, once a week is known: whether each of
+    ``then`` is a weekday or of a weekend, as the window is. ``is_new_kind``: whether fewer than two
+    of ``then`` are of its kind of day. ``unit`` is what one unit of Σx / Σy is worth. If no x is
+    below 0 the metric cannot be, and no interval goes there.
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
@@ -180,12 +198,12 @@ def compare(
     >>> compare(half, [day] * 7, ChangeRule(), weekdays=weekdays).baseline
     0.02375
     """
+    is_before = isinstance(then, GroupSums)
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
-    least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
-    past, supports = _past(then, windows, weekdays, alike)
-    totals = (sum(x for x, _ in weekday) for weekday in weekdays)
-    lowest = min(min(*window.x) for window in (now, *windows))
-    floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
+    days = _Days(windows, weekdays, alike)
+    past = replace(days.past, compared="before") if is_before else days.past
+    past_x = (*(x for of in windows for x in of.x), *(x for each in weekdays for x, _ in each))
+    floor = 0.0 if min(*now.x, *past_x) >= 0 else -inf
     ends = now.interval(rule.level, unit)
     found = MetricChange(
         value=None if now.value is None else float(now.value) * unit,
@@ -193,26 +211,75 @@ def compare(
         high=None if ends is None else ends[1],
         baseline=None if past.value is None else float(past.value) * unit,
         support=round(now.support / rule.support_unit),
-        expected_support=sum(supports) / max(1, len(supports)) / rule.support_unit,
+        expected_support=past.usual_support / rule.support_unit,
         days=past.days,
         compared=past.compared,
         kept=past.kept,
     )
-    obstacle = _obstacle(now, windows, past, least_days) or _few(now, windows, past)
-    if obstacle is not None:
-        status, reason = obstacle
+    if problem := _obstacle(now, windows, past) or _few(now, windows, past):
+        status, reason = problem
         return replace(found, status=status, reason=reason.format(found))
-    assert past.value is not None
     noise = Noise.of(now, past, rule.level)
-    found = judged(found, float(past.value), noise, rule, (floor, unit))
+    found = judged(found, float(past.value or 0), noise, rule, (floor, unit))
+    if is_new_kind and not is_before:
+        return _beyond_all(_of_new_kind(found, rule), days, past, noise, rule, KINDS)
     nearest = float(now.value or 0), _nearest(past, windows, rule)
     if found.status.is_regression and not _is_sure(rule, noise, past, nearest):
-        found = _with_no_change(found, rule)
-    if isinstance(then, GroupSums):
+        found = _ending(found, rule, 0.0, Status.PERHAPS)
+    found = found if is_before else _beyond_all(found, days, past, noise, rule)
+    is_worse = not is_before and _is_sure(rule, replace(noise, common=0.0), past, nearest)
+    return _gradual(found, days.course, float(past.value or 0), noise, rule) if is_worse else found
+
+
+def _of_new_kind(found: MetricChange, rule: ChangeRule) -> MetricChange:
+    """With an interval that allows for what kinds of days differ by."""
+    low, high = 1 + (found.change_low or 0), 1 + (found.change_high or 0)
+    ends = min(0.0, low * (1 - KINDS) - 1), max(0.0, high / (1 - KINDS) - 1)
+    found = replace(found, change_low=ends[0], change_high=ends[1], status=Status.NO_BASELINE)
+    return replace(found, reason=_reason(found.status, rule, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Days:
+    """The past as ``compare`` takes it."""
+
+    windows: Sequence[GroupSums]
+    weekdays: Sequence[Sequence[Totals]]
+    alike: Sequence[bool]
+
+    @property
+    def are_weeks(self) -> bool:
+        """Whether so many weeks are known that each weekday is compared with itself."""
+        lengths = [len(weekday) for weekday in self.weekdays]
+        return bool(lengths) and min(lengths) >= limits.BASELINE_WEEKS
+
+    @property
+    def totals(self) -> list[Totals]:
+        """All windows that are compared."""
+        weeks = [pair for each in self.weekdays for pair in each] if self.are_weeks else []
+        return [*((sum(window.x), window.support) for window in self.windows), *weeks]
+
+    @property
+    def course(self) -> list[Day]:
+        """The metric on each day that is known, of as many kinds as can be told apart."""
+        if not self.are_weeks and len(self.windows) < limits.BASELINE_DAYS:
+            return []
+        *days, last = self.totals[: len(self.windows)]
+        found = list[Day]()
+        for weekday, weeks in enumerate(self.weekdays or [[last], *([day] for day in days)]):
+            is_other = bool(self.alike) and not self.alike[weekday - 1]
+            kind = weekday if self.are_weeks else int(is_other)
+            for week, (x, y) in enumerate(weeks):
+                if x > 0 and y:
+                    found.append(Day(7 * week + (weekday or 7), kind, x / y))
         return found
-    known = [(sum(w.x), w.support) for w in windows]
-    known += [pair for each in weekdays for pair in each]
-    return _beyond_all(found, known, past, noise, rule)
+
+    @property
+    def past(self) -> Past:
+        """What a window is compared with."""
+        past = Past.of(self.windows, self.alike)
+        is_by_weekday = self.are_weeks and sum(bool(y) for _, y in self.weekdays[0]) >= LEAST_DAYS
+        return past.by_weekday(self.weekdays) if is_by_weekday else past
 
 
 def _nearest(past: Past, windows: Sequence[GroupSums], rule: ChangeRule) -> float:
@@ -232,55 +299,51 @@ def _is_sure(rule: ChangeRule, noise: Noise, past: Past, pair: tuple[float, floa
     return (-score if rule.higher_is_better else score) > critical(SURE, max(1, past.most_df))
 
 
-def _with_no_change(found: MetricChange, rule: ChangeRule) -> MetricChange:
-    """With an interval that ends at none."""
+def _ending(found: MetricChange, rule: ChangeRule, end: float, status: Status) -> MetricChange:
+    """With another end of the interval, the one that is nearer to no change."""
     if rule.higher_is_better:
-        found = replace(found, change_high=0.0, status=Status.PERHAPS)
+        found = replace(found, change_high=end, status=status)
     else:
-        found = replace(found, change_low=0.0, status=Status.PERHAPS)
-    return replace(found, reason=_reason(Status.PERHAPS, rule, found))
+        found = replace(found, change_low=end, status=status)
+    return replace(found, reason=_reason(status, rule, found))
 
 
 def _beyond_all(
-    found: MetricChange, known: Sequence[Totals], past: Past, noise: Noise, rule: ChangeRule
+    found: MetricChange, days: _Days, past: Past, noise: Noise, rule: ChangeRule, kinds: float = 0.0
 ) -> MetricChange:
-    """A regression wherever the window is worse than each of at least seven ``known`` days by more
-    than is tolerated and its own noise."""
-    values = [x / y for x, y in known if y]
-    if len(values) < limits.BASELINE_DAYS or found.status.is_regression:
+    """A regression wherever the window is worse than each known day, of at least seven, by more
+    than is tolerated and its own noise. ``kinds``: how much worse days of a new kind may be; of
+    these three have to be known."""
+    values = [x / y for x, y in days.totals if y]
+    if len(values) < (LEAST_DAYS if kinds else limits.BASELINE_DAYS) or found.status.is_regression:
         return found
-    assert past.value is not None
     assert found.change is not None
-    base, worst = float(past.value), min(values) if rule.higher_is_better else max(values)
+    base, is_fall = float(past.value or 0), rule.higher_is_better
+    worst = min(values) * (1 - kinds) if is_fall else max(values) / (1 - kinds)
     value = (1 + found.change) * base
     own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
     if not _is_sure(rule, own, past, (value, worst)):
         return found
-    low, high = (u * base for u in own.factors(value, base))
-    if rule.higher_is_better and high < (1 - rule.drop) * worst:
-        found = replace(found, change_high=high / worst - 1, status=Status.DROPPED)
-    elif not rule.higher_is_better and low > (1 + rule.drop) * worst:
-        found = replace(found, change_low=low / worst - 1, status=Status.RISEN)
-    else:
+    low, high = (u * base / worst - 1 for u in own.factors(value, base))
+    end = high if is_fall else low
+    return _ending(found, rule, end, rule.beyond) if _is_beyond(rule, low, high) else found
+
+
+def _gradual(
+    found: MetricChange, course: Sequence[Day], base: float, noise: Noise, rule: ChangeRule
+) -> MetricChange:
+    """A regression wherever all of a gradual change is beyond."""
+    value = (1 + (found.change or 0)) * base
+    if value <= 0 or found.status.is_regression:
         return found
-    return replace(found, reason=_reason(found.status, rule, found))
-
-
-def _past(
-    then: Sequence[GroupSums] | GroupSums,
-    windows: Sequence[GroupSums],
-    weekdays: Sequence[Sequence[Totals]],
-    alike: Sequence[bool],
-) -> tuple[Past, list[int]]:
-    """What a window is compared with, and Σy of each of the compared windows."""
-    past, supports = Past.of(windows, alike), [window.support for window in windows]
-    if isinstance(then, GroupSums):
-        return replace(past, compared="before"), supports
-    if weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
-        return past.by_weekday(weekdays), [y for _, y in weekdays[0]]
-    if past.compared != "days":
-        supports = [y for y, is_own in zip(supports, alike, strict=True) if is_own]
-    return past, supports
+    users = max(noise.sampling * value / base, noise.own) / value**2
+    moved = trend([Day(0, 0, value), *course], 1 - (1 - rule.level) / GRADUAL, users)
+    if moved is None or not _is_beyond(rule, moved.low, moved.high):
+        return found
+    found = replace(found, change=moved.change, change_low=moved.low, change_high=moved.high)
+    base = (found.value or 0) / (1 + moved.change)
+    found = replace(found, status=rule.beyond, baseline=base, gradual_days=moved.days)
+    return replace(found, reason=_reason(rule.beyond, rule, found))
 
 
 def judged(
@@ -310,9 +373,10 @@ def judged(
 
 
 def _obstacle(
-    now: GroupSums, windows: Sequence[GroupSums], past: Past, least_days: int
+    now: GroupSums, windows: Sequence[GroupSums], past: Past
 ) -> tuple[Status, str] | None:
     """Why there is no interval of the change."""
+    least_days = 1 if past.compared == "before" else LEAST_DAYS
     known = sum(bool(window.support) for window in windows)
     if not now.support:
         if len(windows) >= least_days and is_never_silent(windows):
@@ -349,9 +413,19 @@ def _few(now: GroupSums, windows: Sequence[GroupSums], past: Past) -> tuple[Stat
     return Status.TOO_LITTLE, why
 
 
+def _worse_first(rule: ChangeRule, low: float, high: float) -> tuple[float, float]:
+    """Both ends of an interval as if lower were worse, the worse one first."""
+    return (low, high) if rule.higher_is_better else (-high, -low)
+
+
 def _is_inside(rule: ChangeRule, low: float, high: float) -> bool:
     """Whether the end of the interval that is worse is within the tolerance."""
-    return low >= -rule.drop if rule.higher_is_better else high <= rule.drop
+    return _worse_first(rule, low, high)[0] >= -rule.drop
+
+
+def _is_beyond(rule: ChangeRule, low: float, high: float) -> bool:
+    """Whether all of an interval is beyond the tolerance."""
+    return _worse_first(rule, low, high)[1] < -rule.drop
 
 
 def _would_show(rule: ChangeRule, noise: Noise, baseline: float) -> bool:
@@ -367,20 +441,16 @@ def _is_worse(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: flo
     assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
-    if rule.higher_is_better:
-        excludes_none, is_beyond = found.change_high < 0, found.change < -rule.drop
-    else:
-        excludes_none, is_beyond = found.change_low > 0, found.change > rule.drop
+    excludes_none = _worse_first(rule, found.change_low, found.change_high)[1] < 0
+    is_beyond = _is_beyond(rule, found.change, found.change)
     return excludes_none or (is_beyond and _would_show(rule, noise, baseline))
 
 
 def _status(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float) -> Status:
     assert found.change_low is not None
     assert found.change_high is not None
-    if rule.higher_is_better and found.change_high < -rule.drop:
-        return Status.DROPPED
-    if not rule.higher_is_better and found.change_low > rule.drop:
-        return Status.RISEN
+    if _is_beyond(rule, found.change_low, found.change_high):
+        return rule.beyond
     if _is_inside(rule, found.change_low, found.change_high):
         return Status.WITHIN
     if _is_worse(rule, found, noise, baseline):
@@ -389,7 +459,9 @@ def _status(rule: ChangeRule, found: MetricChange, noise: Noise, baseline: float
     would_more_traffic_help = _is_inside(rule, low - 1, high - 1)
     if noise.are_unlike and (noise.is_of_days or not would_more_traffic_help):
         return Status.DAYS_DIFFER
-    return Status.TOO_LITTLE
+    alike = replace(noise, common=noise.common - noise.day, t=critical(rule.level, GROUPS - 1))
+    low, high = alike.factors(baseline, baseline)
+    return Status.DAYS_DIFFER if _is_inside(rule, low - 1, high - 1) else Status.TOO_LITTLE
 
 
 _VERSUS = {
@@ -412,9 +484,19 @@ def _reason(status: Status, rule: ChangeRule, found: MetricChange) -> str:
     versus = _VERSUS[found.compared].format(found.days)
     value, baseline = (formatting.value_text(rule.form, x) for x in (found.value, found.baseline))
     text = f"{value} is {size_text(found.change)} {side} the usual {baseline} ({versus})"
+    if status is Status.NO_BASELINE:
+        kinds = f"and kinds may differ by {KINDS:.0%}"
+        return f"{text}: fewer than two days of its kind are known, {kinds}"
     tolerated = formatting.share(rule.drop)
+    least = min((found.change_low, found.change_high), key=abs)
+    if found.gradual_days is not None:
+        moved = "fallen" if found.change < 0 else "risen"
+        daily = abs((1 + found.change) ** (1 / found.gradual_days) - 1)
+        return (
+            f"{value} has {moved} by {size_text(daily)} a day for {found.gradual_days} days,"
+            f" from {baseline}: by at least {size_text(least)} in all, beyond {tolerated}"
+        )
     if status.is_regression:
-        least = min((found.change_low, found.change_high), key=abs)
         return f"{text}: by at least {size_text(least)}, beyond {tolerated}"
     low, high = (formatting.change(end) for end in (found.change_low, found.change_high))
     text += f", between {low} and {high}"
@@ -451,6 +533,7 @@ def smallest_change(
     rule: ChangeRule,
     weekdays: Sequence[Sequence[Totals]] = (),
     alike: Sequence[bool] = (),
+    is_new_kind: bool = False,
 ) -> float | None:
     """The smallest relative change for the worse (0.2: a fifth) of a window with the traffic and
     the groups of users of ``now`` that ``compare`` calls a regression, all others given as to that.
@@ -463,7 +546,8 @@ def smallest_change(
     >>> smallest_change(day, [GroupSums()] * 7, ChangeRule()) is None
     True
     """
-    fires = _firing(now, then, rule, weekdays, alike)
+    compared = partial(compare, rule=rule, alike=alike, is_new_kind=is_new_kind)
+    fires = _firing(compared, now, then, rule, weekdays)
     largest = 1.0 if rule.higher_is_better else LARGEST_RISE
     if fires is None or not fires(largest):
         return None
@@ -475,14 +559,14 @@ def smallest_change(
 
 
 def _firing(
+    compared: Callable[..., MetricChange],
     now: GroupSums,
     then: Sequence[GroupSums] | GroupSums,
     rule: ChangeRule,
     weekdays: Sequence[Sequence[Totals]],
-    alike: Sequence[bool],
 ) -> Callable[[float], bool] | None:
     """Whether a change from the baseline fires; None where nothing can be changed by a factor."""
-    usual = compare(now, then, rule, weekdays=weekdays, alike=alike)
+    usual = compared(now, then, weekdays=weekdays)
     if not usual.baseline or not usual.value or usual.value < 0:
         return None
     weeks = [[(_FINE * x, y) for x, y in weekday] for weekday in weekdays]
@@ -495,7 +579,7 @@ def _firing(
     def fires(change: float) -> bool:
         by = to_baseline * (1 - change if rule.higher_is_better else 1 + change)
         changed = _times(now, by * _FINE)
-        return compare(changed, fine, rule, weekdays=weeks, alike=alike).status.is_regression
+        return compared(changed, fine, weekdays=weeks).status.is_regression
 
     return fires
 

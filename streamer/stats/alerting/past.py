@@ -80,7 +80,7 @@ of times a month."""
 @dataclass(frozen=True, slots=True)
 class Past:
     """The baseline of ``days`` windows that had any support; ``compared`` names them, and ``kept``
-    are the places of those that it is pooled of.
+    are the places of those that it is pooled of; ``usual_support`` is the mean of all of its kind.
 
     ``unit_variance`` is v, None if none of them shows how users differ, and ``df`` its degrees of
     freedom: those of one window, for people come back and the days do not count as so many;
@@ -101,6 +101,7 @@ class Past:
     are_unlike: bool
     compared: str = "days"
     kept: tuple[int, ...] = ()
+    usual_support: float = 0.0
 
     @staticmethod
     def of(windows: Sequence[GroupSums], alike: Sequence[bool] = ()) -> Past:
@@ -154,7 +155,7 @@ def _past(kinds: Sequence[Sequence[Totals]], unit: _Unit, compared: str) -> Past
     between, between_df, unlike = _between(used, unit[0] or 0.0)
     return Past(
         len(used[0]), y, Fraction(x, y), *unit, between, _uneven(own), between_df, unlike,
-        compared, tuple(places[i] for i in kept),
+        compared, tuple(places[i] for i in kept), sum(y for _, y in kinds[0]) / len(kinds[0]),
     )  # fmt: skip
 
 

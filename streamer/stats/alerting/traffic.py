@@ -21,7 +21,7 @@ from math import exp, log, sqrt
 
 from streamer.formatting import change, counted, share, whole_percent
 from streamer.settings.alerts import LEVEL
-from streamer.stats.alerting.baseline import LEAST_DAYS, Status
+from streamer.stats.alerting.baseline import KINDS, LEAST_DAYS, Status
 from streamer.stats.alerting.past import trimmed
 from streamer.stats.random_groups import critical
 
@@ -58,10 +58,15 @@ class Traffic:
 
 
 def judge_traffic(
-    events: int, weekdays: Sequence[Sequence[int]], arrivals: float, rule: TrafficRule
+    events: int,
+    weekdays: Sequence[Sequence[int]],
+    arrivals: float,
+    rule: TrafficRule,
+    is_new_kind: bool = False,
 ) -> Traffic:
     """A window's events against those of past ``weekdays``, the present one first, or of all past
     days as one. ``arrivals``: independent ones in a usual window (streamer.stats.alerting.past).
+    ``is_new_kind``: whether the day is of a kind of which hardly any is known.
 
     >>> week = [9000, 10000, 11000, 10500, 9500, 10200, 0]
     >>> judge_traffic(1000, [week], 500, TrafficRule()).reason
@@ -93,6 +98,7 @@ def judge_traffic(
     spread, df = _spread(weekdays)
     least = 1 / min(arrivals, exp(center))
     reach = critical(rule.level, df) * sqrt(max(spread, least) * (1 + 1 / kept))
+    reach -= log(1 - KINDS) if is_new_kind else 0.0
     moved = _log(events) - center
     found = replace(
         found,

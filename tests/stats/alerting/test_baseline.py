@@ -85,6 +85,41 @@ def test_lower_can_be_better() -> None:
     assert little.reason.endswith("too few events to prove a rise of 10%, or to rule it out")
 
 
+def test_on_a_day_of_a_new_kind_nothing_short_of_a_collapse_fires() -> None:
+    """On the first Saturday: four weekdays are known."""
+    dice = np.random.default_rng(1)
+    past = days(dice, 20_000, 4)
+    for level in (0.035, 0.04, 0.045, 0.05, 0.06):
+        found = compare(window(dice, level, 20_000), past, RULE, is_new_kind=True)
+        assert found.status == Status.NO_BASELINE, found
+        assert found.change_low is not None
+        assert found.change_high is not None
+        assert found.change_low <= 0.0 <= found.change_high
+    assert "usual" in found.reason
+    assert found.reason.endswith(
+        " (4 days): fewer than two days of its kind are known, and kinds may differ by 30%"
+    )
+    assert compare(window(dice, 0.035, 20_000), past, RULE).status == Status.DROPPED
+    for level, least in ((0.025, -0.1), (0.02, -0.3), (0.0, -0.9)):
+        found = compare(window(dice, level, 20_000), past, RULE, is_new_kind=True)
+        assert found.status == Status.DROPPED, found
+        assert found.change_high is not None
+        assert found.change_high < least
+    rises = replace(RULE, higher_is_better=False)
+    high = compare(window(dice, 0.06, 20_000), past, rises, is_new_kind=True)
+    assert high.status == Status.NO_BASELINE
+    assert compare(window(dice, 0.1, 20_000), past, rises, is_new_kind=True).status == Status.RISEN
+
+
+def test_on_a_day_of_a_new_kind_each_known_day_counts() -> None:
+    dice = np.random.default_rng(2)
+    past, low = days(dice, 20_000), window(dice, 0.02, 20_000)
+    assert compare(low, past, RULE, is_new_kind=True).status == Status.DROPPED
+    like = [*past[:6], window(dice, 0.022, 20_000)]
+    found = compare(low, like, RULE, is_new_kind=True)
+    assert (found.status, found.change_high) == (Status.NO_BASELINE, 0.0)
+
+
 def test_of_few_events_nothing_is_said() -> None:
     dice = np.random.default_rng(1)
     past = days(dice, 12)
@@ -230,6 +265,16 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
     assert few.reason.endswith("too few events to prove a fall of 10%, or to rule it out")
+
+
+def test_days_are_to_blame_where_more_events_would_not_help() -> None:
+    """Days that differ by hardly more than chance, of so many users that alike days would do."""
+    dice, said = np.random.default_rng(8), []
+    for _ in range(50):
+        now, *past = days(dice, 20_000, 6, spread=0.03)
+        said.append(compare(now, past, RULE).status)
+    assert said.count(Status.DAYS_DIFFER) >= 10
+    assert Status.TOO_LITTLE not in said
 
 
 def test_little_traffic_is_not_blamed_on_days() -> None:

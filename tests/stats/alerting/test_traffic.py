@@ -153,3 +153,14 @@ def test_usual_traffic_fires_rarely_however_much_days_differ(days_sd: float) -> 
         wrong += judge_traffic(now, [past], 1e9, rule).status in (Status.DROPPED, Status.RISEN)
     assert wrong / runs <= 0.02 + 3 * sqrt(0.02 * 0.98 / runs)
     assert wrong > 0
+
+
+def test_on_a_day_of_a_new_kind_only_a_collapse_fires() -> None:
+    week = [9000, 10_000, 11_000, 10_500, 9500, 10_200, 9800]
+    for events, usual, new in (
+        (3500, Status.DROPPED, Status.PERHAPS),
+        (1000, Status.DROPPED, Status.DROPPED),
+    ):
+        assert judge_traffic(events, [week], 5000, TrafficRule()).status == usual
+        found = judge_traffic(events, [week], 5000, TrafficRule(), is_new_kind=True)
+        assert found.status == new, found
