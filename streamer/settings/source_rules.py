@@ -398,7 +398,11 @@ def _validate_fields(s: Settings, source: Source, at: str) -> None:
         _validate_path(source.each, at)
         if not source.each.endswith("[]"):
             raise SettingsError(f"each = {source.each!r}: it ends with [], like 'batch[]'; {at}")
-    for kind in dict.fromkeys(k for topic in source.topics for k in kinds_of(source, topic)):
+    kinds = dict.fromkeys(k for topic in source.topics for k in kinds_of(source, topic))
+    if not kinds and not source.kind.by_topic:
+        how = 'write fixed = "impression", or a field and its values, in [sources.kind]'
+        raise SettingsError(f"kind: nothing says what these records are: {how}; {at}")
+    for kind in kinds:
         _validate_kind_of_events(s, source, kind, at)
 
 

@@ -118,7 +118,7 @@ def test_events_in_lists_of_records_are_looked_at_one_by_one() -> None:
 
 
 def test_times_without_an_offset_are_a_doubt() -> None:
-    records = [{"what": "shown", "at": "2026-11-01 10:00:00", "sku": "a"}] * 3
+    records = [{"what": "shown", "at": "2026-11-01 10:00:00", "sku": "a", "rank": 1}] * 3
     proposal = propose([sample(records)], "a test")
     doubt = "ts has no time zone: taken as UTC; set zone"
     assert doubt in proposal.doubts

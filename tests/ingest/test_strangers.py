@@ -951,7 +951,10 @@ def test_times_before_an_impression_are_no_outcome_of_it(tmp_path: Path) -> None
         for n in range(300)
         for at in [1000 * (SECOND + 60 * n)]
     ]
-    counts, _ = read(lines_of(tmp_path / "events.ndjson", rows))
+    with pytest.raises(ProposalError, match="nothing says whether these are impressions"):
+        read(lines_of(tmp_path / "events.ndjson", rows))
+    ranked = [{**row, "position": 1 + n % 5} for n, row in enumerate(rows)]
+    counts, _ = read(lines_of(tmp_path / "events.ndjson", ranked))
     assert counts == {"impressions": 300}
     counts, _ = read(lines_of(tmp_path / "clicks.ndjson", rows))
     assert counts == {"clicks": 300}

@@ -180,16 +180,32 @@ def guesses_of(profile: Profile, kind_at: Path | None, sold: Profile | None = No
     amounts = [  # money has decimals before numbers of pieces
         FieldGuess(path, 0.0, seen.distinct, seen.count)
         for path, seen in sorted(of_sold.items(), key=lambda one: one[1].is_whole)
-        if path not in profile.scalars or profile.scalars[path].values.keys() <= {*NO_AMOUNT}
+        if _amounts(profile.scalars.get(path, Seen())) <= _amounts(seen)
         if _fits("value", seen) and seen.unit is None and not seen.are_ranks
         if is_of_all(path) and not is_id(path) and rank(names_of(path), PIECES) is None
     ]
     return Guesses(people, found, roles.shown(profile, used, together), ranks, amounts, apart)
 
 
+def _are_of_all(named: Sequence[_Place], of_sold: Sequence[FieldGuess]) -> bool:
+    """Whether amounts by their names stand in other records, too, while one stands in conversions
+    alone."""
+    own = {one.path for one in of_sold}
+    return bool(own) and all(place.path not in own for place in named)
+
+
+def _amounts(seen: Seen) -> int:
+    """How many values are amounts that are not 0."""
+    return sum(n for text, n in seen.values.items() if text not in NO_AMOUNT)
+
+
 def _is_measure(path: Path, seen: Seen) -> bool:
     """Whether a field is called like a price, a number of pieces, or a grade."""
-    return rank(names_of(path), (*PRICES, *PIECES, *RATINGS, *OTHER_NAMES["value"])) is not None
+    is_money = bool({*words(names_of(path)[-1])} & _MONEY) and seen.is_numeric
+    return (
+        is_money
+        or rank(names_of(path), (*PRICES, *PIECES, *RATINGS, *OTHER_NAMES["value"])) is not None
+    )
 
 
 def find_fields(
@@ -219,10 +235,10 @@ def find_fields(
         item = item or next(iter(item_fields(profile, kind)), None)
         of_kind = _take_item(profile, item, kind, of_kind, fields)
     for name in of_kind:
-        if name == "value":
-            _find_value(profile, fields)
-        else:
+        if name != "value":
             _take(fields, name, places(profile, name))
+        elif kind != "conversion" or not _are_of_all(places(profile, name), guesses.values):
+            _find_value(profile, fields)
     if kind == "conversion" and "value" not in fields.fields:
         if "value" in of_kind:
             _guess(profile, fields, "value", guesses.values)

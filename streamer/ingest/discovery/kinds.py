@@ -26,6 +26,7 @@ from streamer.ingest.discovery.profile import (
     nearly_all,
     seconds_of,
     values_of,
+    written,
 )
 from streamer.ingest.lookup import values_at
 from streamer.settings.paths import Path, path_of, text_of
@@ -39,10 +40,13 @@ _FEW = 0.05
 """Share of the records that may lack what says the kind."""
 _MOST_SOLD = 0.9
 """Share of conversions that have an amount, at least."""
+_LEAST_KINDS = 2
+"""Kinds that values must say."""
 _MOST_GUESSED = 6
 """Kinds that are told apart without words."""
 _LEAST_GRADES, _MOST_GRADES = 3, 11
-NO, YES = ("0", "false", "False", "no", "0.0"), ("1", "true", "True", "yes", "1.0")
+NO = ("0", "false", "False", "no", "0.0", "f", "n", "N", "F")
+YES = ("1", "true", "True", "yes", "1.0", "t", "y", "Y", "T")
 _OTHERS = frozenset(
     words(
         "add added remove removed cart basket wishlist refund refunded cancel cancelled canceled "
@@ -56,7 +60,7 @@ _CONVERSIONS = frozenset(
         "purchase purchases purchased bought buy conversion conversions converted convert "
         "transaction transactions order orders ordered sale sales sold subscribed booked booking "
         "install conv paid kauf gekauft bestellung bestellt comprado compra pedido "
-        "pagado achat achete commande acquisto acquistato ordine comprou"
+        "pagado achat achete commande acquisto acquistato ordine comprou rented zamowienie"
     )
 )
 _COMPLETED = tuple(
@@ -70,10 +74,10 @@ _COMPLETED = tuple(
 _CLICKS = frozenset(
     words(
         "click clicks clicked clk clickthrough tap taps tapped select selected read klick klicks "
-        "geklickt angeklickt pulsado clic clics clique cliques clicado cliccato"
+        "geklickt angeklickt pulsado clic clics clique cliques clicado cliccato picked tiklanan"
     )
 )
-_OPENS = frozenset(words("open opens opened opn"))
+_OPENS = frozenset(words("open opens opened opn abierto aberto aperto ouvert geoffnet"))
 """Of a mail, which shows it; else of what is shown, which is a click."""
 _FEEDBACK = {
     **{"like": "like", "liked": "like", "favorite": "like", "favorited": "like"},
@@ -120,8 +124,8 @@ class Value:
     text: str
     kind: str
     records: int
-    extra: Mapping[str, str | bool] = field(default_factory=dict)
-    """`feedback`, `action`."""
+    extra: Mapping[str, str | bool | Mapping[str, str]] = field(default_factory=dict)
+    """`feedback`, `action`, `has`, `lacks`, `where`."""
     is_sure: bool = True
     there: str | None = None
     """What must stand at `Kinds.where`, besides."""
@@ -129,11 +133,16 @@ class Value:
     @property
     def label(self) -> str:
         """What says the kind, for people."""
-        return self.there or self.text or str(self.extra.get("has", ""))
+        where = self.extra.get("where")
+        told = " and ".join(where) if isinstance(where, Mapping) else ""
+        return self.there or self.text or str(self.extra.get("has", told))
 
     def is_met_by(self, record: Mapping[str, Any]) -> bool:
         """Whether a record holds what stands in all that have the value."""
-        path = self.extra.get("has")
+        path, where = self.extra.get("has"), self.extra.get("where")
+        if isinstance(where, Mapping):
+            found = {at: [written(x) for x in values_at(record, path_of(at))] for at in where}
+            return all(text in found[at] for at, text in where.items())
         if not isinstance(path, str):
             return True
         return any(value is not None for value in values_at(record, path_of(path)))
@@ -226,13 +235,13 @@ def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kin
             continue
         rank_of_name = rank(names_of(path), ("type", *OTHER_NAMES["type"], "feedback_type"))
         _judge(candidates, seen, profile, rank_of_name, len(path), Kinds(path=path))
-    if not candidates:
+    if all(worth[0] < _LEAST_KINDS for worth, _ in candidates):
         _judge_by_presence(candidates, profile)
     for header, seen in headers.items():
         rank_of_name = rank([header], ("type", "ce_type", *OTHER_NAMES["type"]))
         _judge(candidates, seen, profile, rank_of_name, 1, Kinds(header=header))
     best = max(candidates, key=lambda one: one[0], default=None)
-    if best is not None and best[0][0] >= 2:
+    if best is not None and best[0][0] >= _LEAST_KINDS:
         return best[1]
     if found := _click_column(profile) or _outcomes(profile, topic) or _one_of(profile):
         return found
@@ -274,7 +283,7 @@ def _judge(
         kind = None if at.path is None else _kind_without(values, profile, at.path)
         if at.path is None or kind is None:
             return
-        lacks: dict[str, str | bool] = {"lacks": text_of(at.path)}
+        lacks = {"lacks": text_of(at.path)}
         values.append(Value("", kind, lacking, lacks, is_sure=False))
     of_kinds = {value.kind for value in values if value.kind and (value.is_sure or not value.text)}
     likely = {value.kind for value in values if value.kind}
@@ -305,7 +314,8 @@ def _kind_without(values: Sequence[Value], profile: Profile, path: Path) -> str 
             lists[False], len(texts) - lacking
         )
         return "impression" if are_lists else None
-    are_told = len({value.kind for value in values if value.kind and value.is_sure}) > 1
+    told = [value for value in values if value.kind]
+    are_told = len({value.kind for value in told}) > 1 and any(value.is_sure for value in told)
     return "" if are_told and lacking < len(texts) / 2 else None
 
 
@@ -320,7 +330,9 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
     ]
     for path, seen in profile.scalars.items():
         of_values = [text for text, _ in seen.values.most_common()]
-        if not 2 <= len(of_values) <= _MOST_GUESSED or profile.share(path) < 1 - _FEW:
+        are_flags = {*of_values} <= {*NO, *YES}
+        is_guessed = 2 <= len(of_values) <= _MOST_GUESSED and not are_flags
+        if not is_guessed or profile.share(path) < 1 - _FEW:
             continue
         texts = values_of(profile, path)
         lists = Counter(x for x, has_list in zip(texts, profile.with_list, strict=True) if has_list)
@@ -460,6 +472,8 @@ def _click_column(profile: Profile) -> Kinds | None:
     for path, seen in profile.scalars.items():
         rank_of_name = rank(names_of(path), CLICK_COLUMNS)
         is_flag = bool(seen.values) and set(seen.values) <= {*NO, *YES}
+        if rank_of_name is None and classified(names_of(path)[-1]) == ("click", {}):
+            rank_of_name = len(CLICK_COLUMNS)
         if rank_of_name is None and is_unnamed(path) and is_flag and seen.distinct > 1:
             clicked = sum(seen.values[text] for text in YES)
             rank_of_name = len(CLICK_COLUMNS) if clicked < seen.count / 2 else None
@@ -471,9 +485,26 @@ def _click_column(profile: Profile) -> Kinds | None:
     texts = list(seen.values)
     yes = [flag for flag in texts if flag in YES] or [_opposite(texts[0])]
     no = [flag for flag in texts if flag in NO] or [_opposite(yes[0])]
+    is_sure = rank(names_of(path), _SURE) is not None
+    if sold := _sold_column(profile):
+        every = Value("", "impression", profile.records, {"has": text_of(path)})
+        clicked = Value("", "click", seen.values[yes[0]], {"where": {text_of(path): yes[0]}})
+        return Kinds(values=(every, replace(clicked, is_sure=is_sure), sold))
     values = [Value(flag, "impression", seen.values[flag]) for flag in (*no, *yes)]
     values += [Value(flag, "click", seen.values[flag]) for flag in yes]
-    return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
+    return Kinds(path=path, values=tuple(values), is_sure=is_sure)
+
+
+def _sold_column(profile: Profile) -> Value | None:
+    """What a column of 0 and 1 says that is called like conversions."""
+    for path, seen in profile.scalars.items():
+        yes = [flag for flag in seen.values if flag in YES]
+        is_flag = bool(yes) and {*seen.values} <= {*NO, *YES} and seen.distinct > 1
+        is_named = is_of_all(path) and classified(names_of(path)[-1])[0] == "conversion"
+        if is_flag and is_named and profile.share(path) > _LEAST_SHARE:
+            where = {"where": {text_of(path): yes[0]}}
+            return Value("", "conversion", seen.values[yes[0]], where, is_sure=False)
+    return None
 
 
 def _outcomes(profile: Profile, topic: str) -> Kinds | None:
@@ -481,7 +512,7 @@ def _outcomes(profile: Profile, topic: str) -> Kinds | None:
     unless the topic says else."""
     own = kinds_of_topic(topic) or "impression"
     times_at = [place.path for place in times(profile)]
-    kind_of = {path: classified(names_of(path)[-1])[0] for path in times_at}
+    kind_of = {path: _kind_of_time(names_of(path)[-1]) for path in times_at}
     outcomes = [p for p in times_at if kind_of[p] in ("click", "conversion") and is_of_all(p)]
     whole = next((p for p in times_at if p not in outcomes and profile.share(p) > 1 - _FEW), None)
     if whole is None or profile.within or own not in ("impression", "click"):
@@ -497,6 +528,10 @@ def _outcomes(profile: Profile, topic: str) -> Kinds | None:
         count = profile.scalars[path].count
         values.append(Value("", kind, count, {"has": text_of(path)}, is_sure=False))
     return Kinds(values=tuple(values))
+
+
+def _kind_of_time(name: str) -> str:
+    return classified(name)[0] or ("click" if {*words(name)} & _OPENS else "")
 
 
 def _is_after(profile: Profile, whole: Path, outcome: Path) -> bool:

@@ -46,7 +46,9 @@ _FORMATS = (
 _MAY_BE_TIME = re.compile(r"\d{1,4}[/.-]|\d{14}$|\d{8}$|[A-Z][a-z]{2}, \d|\d{1,2} [A-Z][a-z]{2} ")
 _FIRST_YEAR, _LAST_YEAR = 1995, 2100
 _MOST_RANKS, _DENSE = 60, 0.6
-NO_AMOUNT = (None, "0", "0.0", "0.00")
+_ABSENT = ("", "-", "NULL", "null", "None", "\\N")
+"""Texts that stand where there is nothing."""
+NO_AMOUNT = (None, "0", "0.0", "0.00", *_ABSENT)
 """What stands where there is no amount."""
 _UNITS = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
 _GENERIC = frozenset(
@@ -287,7 +289,7 @@ def _add(to: Profile, path: Path, value: Any, keys: Mapping[Path, str]) -> None:
                 _add(to, (*path, name), inner, keys)
     elif isinstance(value, list):
         _add_list(to, path, value, keys)
-    elif value is not None and value != "":
+    elif value is not None and value not in _ABSENT:
         seen = to.scalars.get(path)
         if seen is None:
             if len(to.scalars) >= limits.DISCOVERED_PATHS:

@@ -14,7 +14,8 @@ import msgspec
 from streamer._core import RecordDecoder
 from streamer.errors import ProposalError
 from streamer.ingest.discovery.drafts import Draft, through
-from streamer.ingest.discovery.kinds import Value
+from streamer.ingest.discovery.fields import places
+from streamer.ingest.discovery.kinds import Kinds, Value
 from streamer.ingest.discovery.read_records import events_read
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, no_log
 from streamer.ingest.discovery.trying import Tried, tried
@@ -92,6 +93,12 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
         if is_guess and (told := no_log(draft.shape.profiles[kind])):
             topics = draft.shape.topics
             raise ProposalError(f"{told}; in {', '.join(topics)}", topics, is_log=False)
+        if is_guess and _may_be_anything(draft, kind):
+            topics = draft.shape.topics
+            draft.shape.kinds = Kinds()
+            what = "nothing says whether these are impressions, clicks or conversions"
+            how = 'write fixed = "impression", or what they are, below [sources.kind]'
+            raise ProposalError(f"{what}: {how}; in {', '.join(topics)}", topics)
         needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
         if said.get("impression_id"):
@@ -113,6 +120,15 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
             are_within = all(any(of.startswith(path) for of in within) for path in lists)
             if not (is_of_element and are_within):
                 draft.leave_out(kind, name, "it stands in another list than item_id")
+
+
+def _may_be_anything(draft: Draft, kind: str) -> bool:
+    """Whether records are taken for impressions only because nothing says what they are."""
+    shape, profile = draft.shape, draft.shape.profiles[kind]
+    is_placed = draft.said(kind).get("position", False) is not False
+    is_placed = is_placed or any(places(profile, "request_id"))
+    is_shown = bool(profile.lists or profile.id_lists) or is_placed
+    return shape.kinds.fixed == ("impression",) and not is_shown
 
 
 def _candidates(draft: Draft, kind: str, name: str) -> str:
