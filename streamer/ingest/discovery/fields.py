@@ -469,6 +469,7 @@ def unnamed_items(profile: Profile, guesses: Guesses) -> list[ItemField]:
         for path, seen in profile.scalars.items()
         if path not in used and _is_id(seen) and not _is_measure(path, seen)
         if seen.distinct >= _LEAST_VALUES and not is_around(profile, path) and is_of_all(path)
+        if seen.repeats or not (alone or of_lists)  # the id of a list is none of its items
     ]
     singles.sort(key=lambda one: (not one.seen.repeats, best.get(one.path or (), len(best))))
     return [*alone, *of_lists, *singles]

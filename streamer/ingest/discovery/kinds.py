@@ -488,8 +488,8 @@ def _click_column(profile: Profile) -> Kinds | None:
     is_sure = rank(names_of(path), _SURE) is not None
     if sold := _sold_column(profile):
         every = Value("", "impression", profile.records, {"has": text_of(path)})
-        clicked = Value("", "click", seen.values[yes[0]], {"where": {text_of(path): yes[0]}})
-        return Kinds(values=(every, replace(clicked, is_sure=is_sure), sold))
+        click = Value("", "click", seen.values[yes[0]], {"where": {text_of(path): yes[0]}})
+        return Kinds(values=(every, replace(click, is_sure=is_sure), sold))
     values = [Value(flag, "impression", seen.values[flag]) for flag in (*no, *yes)]
     values += [Value(flag, "click", seen.values[flag]) for flag in yes]
     return Kinds(path=path, values=tuple(values), is_sure=is_sure)

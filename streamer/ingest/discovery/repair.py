@@ -93,12 +93,6 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
         if is_guess and (told := no_log(draft.shape.profiles[kind])):
             topics = draft.shape.topics
             raise ProposalError(f"{told}; in {', '.join(topics)}", topics, is_log=False)
-        if is_guess and _may_be_anything(draft, kind):
-            topics = draft.shape.topics
-            draft.shape.kinds = Kinds()
-            what = "nothing says whether these are impressions, clicks or conversions"
-            how = 'write fixed = "impression", or what they are, below [sources.kind]'
-            raise ProposalError(f"{what}: {how}; in {', '.join(topics)}", topics)
         needed = _REQUIRED[:1] if kind == "session" else _required(kind)
         lacking = [name for name in needed if said.get(name, False) is False]
         if said.get("impression_id"):
@@ -109,6 +103,12 @@ def _leave_out_unreadable(draft: Draft, drafts: Sequence[Draft]) -> None:
             what = f"{LINE_TYPES[kind]} need {' and '.join(lacking)}, and no field looks like it"
             topics = draft.shape.topics
             raise ProposalError(f"{what}; in {', '.join(topics)}", topics)
+        if is_guess and _may_be_anything(draft, kind):
+            topics = draft.shape.topics
+            draft.shape.kinds = Kinds()
+            what = "nothing says whether these are impressions, clicks or conversions"
+            how = 'write fixed = "impression", or what they are, below [sources.kind]'
+            raise ProposalError(f"{what}: {how}; in {', '.join(topics)}", topics)
     for kind in draft.shape.profiles:
         said = draft.said(kind)
         within = [path for path in through(said.get("item_id", False), draft.each) if path]
