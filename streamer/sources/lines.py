@@ -34,8 +34,9 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _WINDOWS, _LEAST_LINES = "cp1252", 3
 """The encoding of tables that are none of Unicode, and the rows that must show it."""
-_VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n)")
-"""How a file begins whose values are not one a line: an array, or an object over several lines."""
+_VALUES = re.compile(rb"\s*(\[\s*[{\n]|\{[ \t]*\r?\n|\{[^\n]*\}[ \t]*\{\")")
+"""How a file begins whose values are not one a line: an array, an object over several lines, or
+several on one."""
 _ARRAY_LINE = re.compile(rb"\s*\[.*\][ \t\r]*(\n|$)")
 """An array on one line."""
 _AFTER = re.compile(r"[\s,\]]")

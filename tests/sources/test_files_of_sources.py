@@ -37,6 +37,13 @@ def test_an_array_over_lines_is_no_record(tmp_path: Path) -> None:
     assert found == [[{"a": 1}], [{"a": 2}]]
 
 
+def test_objects_one_behind_another_are_records(tmp_path: Path) -> None:
+    path = tmp_path / "delivery-stream-1"
+    path.write_text('{"a": 1}{"a": "}{"}\n{"a": 3} {"a": 4}', encoding="utf-8")
+    found = [json.loads(line) for line in lines_of(path, {"fields": {"ts": "a", "item_id": "a"}})]
+    assert found == [{"a": 1}, {"a": "}{"}, {"a": 3}, {"a": 4}]
+
+
 @pytest.mark.parametrize("name", ["clicks.dat", "clicks.txt", "clicks", "clicks.csv"])
 def test_a_file_is_a_table_where_its_columns_are_named(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
