@@ -386,7 +386,7 @@ class _Cosines:
     @property
     def mean(self) -> float:
         """Over all pairs in all lists."""
-        return float(self.lists @ self.cosines / self.lists.sum())
+        return math.fsum(self.lists * self.cosines) / int(self.lists.sum())  # in any order
 
     @property
     def stderr(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 from streamer.settings.model import Settings
 
 from .decoding import decode
-from .parsing import MAX_RECORD_BYTES, BrokenError, Whole, parse
+from .parsing import MAX_DEPTH, MAX_RECORD_BYTES, BrokenError, Whole, depth, parse
 from .shape import EXPOSURES, LINE_TYPES, Record
 from .times import moment_ms
 from .values import MAX_ID_BYTES
@@ -93,6 +93,7 @@ def fields_of(
         return None, None, None
     line_type = value.get(names.get("type", "type"))
     ids = [value.get(names.get(name, name)) for name in ("join_id", "user_id")]
+    ids = [] if depth(value) > MAX_DEPTH else ids  # nobody reads on there
     try:
         event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts", settings, near_ms)
     except BrokenError:
