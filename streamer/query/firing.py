@@ -20,6 +20,8 @@ from streamer.stats.alerting.baseline import LEAST_EVENTS, MetricChange, Status
 from streamer.stats.alerting.traffic import Traffic
 
 _BEHIND_SECONDS = 60.0
+_JOINED = frozenset({"clicks", "conversions"})
+"""Topics of which the segments of one are known by the other: lost clicks take orders along."""
 
 
 class _ShareWords(NamedTuple):
@@ -331,6 +333,10 @@ class _Firing:
         ]
         return [*lines, pipeline.words]
 
+    def _takes_along(self, other: _Firing) -> bool:
+        """Whether lost events of one of two metrics would be missing in the other one, too."""
+        return bool(self.own) and {self.topic, other.topic} == _JOINED
+
     def _likely(self, pipeline: Pipeline, beside: _Firing | None, others: Sequence[_Firing]) -> str:
         """What it looks like, as far as numbers show."""
         if problems := pipeline.problems:
@@ -347,7 +353,11 @@ class _Firing:
             )
         if beside is not None:
             return f"events of {beside.name} look lost, which explains most of it"
-        moved = [each for each in others if each.verdict.metric.status is found.status]
+        moved = [
+            each
+            for each in others
+            if each.verdict.metric.status is found.status and not self._takes_along(each)
+        ]
         if (
             found.status.is_bad
             and moved

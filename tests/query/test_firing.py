@@ -114,10 +114,15 @@ TWO = parse(
 HALVED = replace(GONE, value=0.003, change=-0.5, change_low=-0.6, change_high=-0.4)
 
 
-def told(other: MetricChange, traffic: Traffic = USUAL, own: MetricChange = HALVED) -> str:
+def told(
+    other: MetricChange,
+    traffic: Traffic = USUAL,
+    own: MetricChange = HALVED,
+    segment: Any = ("all", "all"),
+) -> str:
     """What is likely of clicks, where another alert watches the value of conversions."""
-    verdicts = [verdict(own, traffic)]
-    verdicts.append(AlertVerdict(TWO.alerts[1], WOMEN, {"metric": other, "traffic": traffic}))
+    verdicts = [verdict(own, traffic, segment)]
+    verdicts.append(AlertVerdict(TWO.alerts[1], segment, {"metric": other, "traffic": traffic}))
     found = firing_alerts(
         verdicts, Catalogue(TWO).alert_measures.ratios, TWO.dimension_names, HEALTHY
     )
@@ -137,6 +142,10 @@ def test_a_change_is_real_where_events_of_another_topic_show_it_too() -> None:
         "same users"
     )
     assert told(replace(HALVED, status=Status.RISEN)) == OPEN
+
+
+def test_clicks_that_are_lost_take_the_orders_of_a_segment_along() -> None:
+    assert told(HALVED, segment=WOMEN) == OPEN
 
 
 def test_impressions_that_may_have_come_twice_are_no_real_change() -> None:
