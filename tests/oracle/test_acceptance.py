@@ -227,7 +227,7 @@ def test_random_logs_have_every_complication() -> None:
         *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id"),
         *("item_id", "request_id", "position", "score", "propensity", "items", "feedback"),
         *("dwell", "value", "session_id", "action", "future", "reference", "held_out"),
-        *("reward_estimate", "item_category", "join_id", "rating"),
+        *("reward_estimate", "item_category", "join_id", "rating", "impression_id"),
     }
     assert len(result.rejects) < 1000
     events = accept(records_of_log(lines, settings, partitions=3), settings).events

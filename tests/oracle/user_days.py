@@ -78,7 +78,9 @@ def counted(event: Event, settings: Settings) -> Iterator[tuple[str, int]]:
         yield "conversions", event.orders * (not event.line)
         yield "value", event.value_micros
     kind = kind_of(event, settings)
-    if kind is not None:
+    if event.topic == "conversions" and "conversion" in settings.metrics.feedback:
+        yield "feedback.conversion", event.orders  # one less for what is given back
+    elif kind is not None:
         yield f"feedback.{kind}", 1
 
 

@@ -158,7 +158,8 @@ impl<T: OfPair> PairLog<T> {
         true
     }
 
-    /// The newest row of a pair that is wanted at or before a time, at most `horizon_ms` before it.
+    /// The newest row of a pair that is wanted at or before a time, at most `horizon_ms` before it;
+    /// none where that is below 0, as of a refund that comes later than orders may.
     pub fn newest_before(
         &mut self,
         pair: u64,
@@ -166,6 +167,9 @@ impl<T: OfPair> PairLog<T> {
         event_ms: i64,
         horizon_ms: i64,
     ) -> Option<u32> {
+        if horizon_ms < 0 {
+            return None;
+        }
         if !self.crowded.is_empty() && self.crowded.contains_key(&pair) {
             return self.newest_of_crowd(pair, wanted, event_ms, horizon_ms);
         }
@@ -448,5 +452,6 @@ mod tests {
         assert_eq!(rows.cut_short, 1);
         rows.drop_front();
         assert!(rows.newest_before(1, wanted, 6_000, 10_000).is_some());
+        assert_eq!(rows.newest_before(1, wanted, 6_000, -1), None);
     }
 }
