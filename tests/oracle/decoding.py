@@ -88,6 +88,8 @@ def decode_all(
         liked = {"feedback": "like"} if str(value["click"]) == "2" and kind == "clicks" else {}
         try:
             line_type = "refund" if str(value["click"]) == "returned" else None
+            if line_type and value.get("items") == []:  # no lines: all of the order
+                value = Object([pair for pair in value.items() if pair[0] != "items"])
             event = event_of(kind, {**value, "type": line_type, **liked}, settings, record_ms)
             event.is_shared = len(said) > 1
             found.append(lines_of(event))
