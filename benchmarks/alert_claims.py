@@ -94,8 +94,18 @@ WORLDS = (
     World("days differ", day=0.03),
     World("weekends are a fifth lower", weekend=0.8),
     World("all clicks lost", 30, clicks=0.0, true=("dropped", "lost", "lost elsewhere")),
-    World("nine of ten clicks lost", 12, clicks=0.1, true=("dropped", "cannot tell")),
-    World("half of the clicks lost", 24, clicks=0.5, true=("dropped", "cannot tell")),
+    World(
+        "nine of ten clicks lost",
+        12,
+        clicks=0.1,
+        true=("dropped", "lost", "lost elsewhere", "cannot tell"),
+    ),
+    World(
+        "half of the clicks lost",
+        24,
+        clicks=0.5,
+        true=("dropped", "lost", "lost elsewhere", "cannot tell"),
+    ),
     World("clicks and orders halve", 24, 0.5, 0.5, true=("dropped", "real", "cannot tell")),
     World(
         "both halve everywhere",
@@ -110,7 +120,7 @@ WORLDS = (
         12,
         clicks=0.1,
         everywhere=True,
-        true=("dropped", "cannot tell"),
+        true=("dropped", "lost", "lost elsewhere", "cannot tell"),
     ),
     World("impressions twice", 24, copies=2, true=("dropped", "traffic", "cannot tell")),
 )
