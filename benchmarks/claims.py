@@ -508,7 +508,9 @@ def main() -> None:
         if "ship" not in world.true:
             ships[world.name] = said["ship"]
     if args.world is None:
-        PAGE.write_text(HEAD.format(months=months) + "\n".join(lines) + "\n", encoding="utf-8")
+        _, mark, of_alerts = PAGE.read_text(encoding="utf-8").partition("\n## Alerts\n")
+        text = HEAD.format(months=months) + "\n".join(lines) + "\n"
+        PAGE.write_text(text + mark + of_alerts, encoding="utf-8")
     for name, count in ships.items():
         hold(f"ship in {name}", count, months, CLEAN if name == WORLDS[0].name else DIRTY)
 
