@@ -76,9 +76,12 @@ def main(args: argparse.Namespace) -> int:
             raise
         _write(error.toml, out)
         note(str(error))
-        complete = f"complete {out or 'these settings'} where it says missing"
-        is_log = f"{complete}, then {_command(args)}"
-        note(f"next: {is_log if error.is_log else 'write a row for each event (docs/events.md)'}")
+        step = "write a row for each event (docs/events.md)"
+        if error.is_log:
+            step = (
+                f"complete {out or 'these settings'} where it says missing, then {_command(args)}"
+            )
+        note(f"next: {step}")
         return error.exit_code
     args.files = without(args.files, proposal.left_out)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers

@@ -63,12 +63,13 @@ _CONVERSIONS = frozenset(
         "pagado achat achete commande acquisto acquistato ordine comprou rented zamowienie"
     )
 )
-_COMPLETED = tuple(
-    {*pair.split()}
-    for pair in (
-        *("checkout complete", "checkout completed", "checkout success", "subscription started"),
-        *("subscription created", "application submitted"),
-    )
+_COMPLETED = (
+    {"checkout", "complete"},
+    {"checkout", "completed"},
+    {"checkout", "success"},
+    {"subscription", "started"},
+    {"subscription", "created"},
+    {"application", "submitted"},
 )
 """Words that together make a conversion."""
 _CLICKS = frozenset(
@@ -107,6 +108,11 @@ _CARTS = frozenset(words("cart basket"))
 _ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
 
 
+def are_flags(seen: Seen) -> bool:
+    """Whether all values are yes or no."""
+    return bool(seen.values) and {*seen.values} <= {*NO, *YES}
+
+
 def with_article(kind: str) -> str:
     """What a record of a kind is called in a sentence.
 
@@ -141,8 +147,8 @@ class Value:
         """Whether a record holds what stands in all that have the value."""
         path, where = self.extra.get("has"), self.extra.get("where")
         if isinstance(where, Mapping):
-            found = {at: [written(x) for x in values_at(record, path_of(at))] for at in where}
-            return all(text in found[at] for at, text in where.items())
+            flags = where.items()
+            return all(text in map(written, values_at(record, path_of(at))) for at, text in flags)
         if not isinstance(path, str):
             return True
         return any(value is not None for value in values_at(record, path_of(path)))
@@ -330,8 +336,7 @@ def _judge_by_presence(to: list[tuple[tuple[float, ...], Kinds]], profile: Profi
     ]
     for path, seen in profile.scalars.items():
         of_values = [text for text, _ in seen.values.most_common()]
-        are_flags = {*of_values} <= {*NO, *YES}
-        is_guessed = 2 <= len(of_values) <= _MOST_GUESSED and not are_flags
+        is_guessed = 2 <= len(of_values) <= _MOST_GUESSED and not are_flags(seen)
         if not is_guessed or profile.share(path) < 1 - _FEW:
             continue
         texts = values_of(profile, path)
@@ -445,17 +450,21 @@ def _with_lists(values: Sequence[Value], profile: Profile, path: Path) -> set[st
     return {v.text for v in values if _is_free(v) and nearly_all(lists[v.text], v.records)}
 
 
+def _are_clicked(values: Sequence[Value]) -> bool:
+    """Whether one says that something was clicked, not liked or saved alone."""
+    return any(value.kind == "click" and not value.extra for value in values)
+
+
 def _most_often(values: Sequence[Value]) -> set[str]:
     """The value of most records, where another one says that something was clicked."""
-    is_clicked = any(value.kind == "click" and not value.extra for value in values)
-    records = sum(value.records for value in values)
-    return {v.text for v in values if is_clicked and _is_free(v) and v.records > records / 2}
+    most = sum(value.records for value in values) / 2 if _are_clicked(values) else float("inf")
+    return {value.text for value in values if _is_free(value) and value.records > most}
 
 
 def _is_browsing(values: Sequence[Value], shown: Set[str], profile: Profile, path: Path) -> bool:
     """Whether people look at one page after another: what they view comes before carts and orders,
     nothing is clicked, and hardly two views of a person are of one moment."""
-    is_clicked = any(value.kind == "click" and not value.extra for value in values)
+    is_clicked = _are_clicked(values)
     goes_on = any(value.kind == "conversion" or {*words(value.text)} & _CARTS for value in values)
     moments_at = times(profile)
     if is_clicked or not goes_on or not moments_at:
@@ -471,7 +480,7 @@ def _click_column(profile: Profile) -> Kinds | None:
     columns: list[tuple[int, Path, Seen]] = []
     for path, seen in profile.scalars.items():
         rank_of_name = rank(names_of(path), CLICK_COLUMNS)
-        is_flag = bool(seen.values) and set(seen.values) <= {*NO, *YES}
+        is_flag = are_flags(seen)
         if rank_of_name is None and classified(names_of(path)[-1]) == ("click", {}):
             rank_of_name = len(CLICK_COLUMNS)
         if rank_of_name is None and is_unnamed(path) and is_flag and seen.distinct > 1:
@@ -499,7 +508,7 @@ def _sold_column(profile: Profile) -> Value | None:
     """What a column of 0 and 1 says that is called like conversions."""
     for path, seen in profile.scalars.items():
         yes = [flag for flag in seen.values if flag in YES]
-        is_flag = bool(yes) and {*seen.values} <= {*NO, *YES} and seen.distinct > 1
+        is_flag = bool(yes) and are_flags(seen) and seen.distinct > 1
         is_named = is_of_all(path) and classified(names_of(path)[-1])[0] == "conversion"
         if is_flag and is_named and profile.share(path) > _LEAST_SHARE:
             where = {"where": {text_of(path): yes[0]}}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value, classified, with_article
+from streamer.ingest.discovery.kinds import YES, Kinds, Value, are_flags, classified, with_article
 from streamer.ingest.discovery.names import CLICK_COLUMNS, OTHER_NAMES, rank
 from streamer.ingest.discovery.profile import Profile, Seen, joined, names_of, nearly_all
 from streamer.settings.event_fields import ELEMENT_FIELDS
@@ -43,15 +43,14 @@ def with_marked(kinds: Kinds, profiles: Mapping[str, Profile], fields: dict[str,
 
 def _shown_beside(profiles: Mapping[str, Profile], fields: Mapping[str, Fields]) -> Fields | None:
     """The fields of impressions, where clicks hold the list of which an item was clicked."""
-    own, clicks = fields.get("click", {}), profiles.get("click")
-    if clicks is None or not isinstance(own.get("item_id"), str):
-        return None
-    clicked = path_of(str(own["item_id"]))
-    seen = clicks.scalars.get(clicked)
+    own, clicks = fields.get("click", {}), profiles.get("click", Profile())
+    item = own.get("item_id")
+    seen = clicks.scalars.get(path_of(item)) if isinstance(item, str) else None
     for path, listed in clicks.id_lists.items() if seen is not None else ():
-        is_shown = rank(names_of(path), ("impressions", "impression", *OTHER_NAMES["items"]))
-        common = sum(n for text, n in seen.values.items() if text in listed.values) if seen else 0
-        if is_shown is not None and seen and nearly_all(common, sum(seen.values.values())):
+        assert seen is not None
+        place = rank(names_of(path), ("impressions", "impression", *OTHER_NAMES["items"]))
+        common = sum(n for text, n in seen.values.items() if text in listed.values)
+        if place is not None and nearly_all(common, sum(seen.values.values())):
             of_click = {*ELEMENT_FIELDS["impressions"], "position", "event_id", "value"}
             rest = {name: said for name, said in own.items() if name not in of_click}
             return {**rest, "item_id": f"{text_of(path)}[]"}
@@ -112,7 +111,7 @@ def not_marked(profiles: Mapping[str, Profile], fields: Mapping[str, Fields]) ->
 
 def _is_flag(path: Path, seen: Seen, kind: str) -> bool:
     """Whether a field of an item says that it was clicked, or bought."""
-    if not set(seen.values) <= {*YES, *NO}:
+    if not are_flags(seen):
         return False
     is_click = rank(names_of(path), CLICK_COLUMNS) is not None
     return classified(names_of(path)[-1])[0] == kind or (kind == "click" and is_click)

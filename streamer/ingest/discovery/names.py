@@ -16,102 +16,79 @@ EXPERIMENTS = frozenset(
 )
 """Words in names around the arm of an experiment."""
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
-    "type": (
-        *("event", "event_type", "event_name", "kind", "name", "action", "interaction", "verb"),
-        *("ereignis", "vorgang", "aktion", "accion", "evento", "evenement", "azione"),
-    ),
-    "ts": (
-        *("time", "timestamp", "event_time", "event_timestamp", "event_ts", "datetime", "date"),
-        *("occurred_at", "happened_at", "created_at", "logged_at", "at", "derived_tstamp"),
-        *("time_stamp", "unix_review_time", "query_time", "date_time", "hour", "day"),
-        *("original_timestamp", "client_time", "server_time", "sent_at", "received_at"),
-        *("zeitpunkt", "zeitstempel", "zeit", "datum", "fecha", "fecha_hora", "horodatage"),
-        *("data_ora", "data_hora"),
-    ),
-    "user_id": (
-        *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
-        *("who_id", "actor_id", "viewer_id", "shopper_id", "subscriber_id", "person_id"),
-        *("profile_id", "client_id", "account_id", "user_pseudo_id", "distinct_id"),
-        *("anonymous_id", "cookie_id", "device_id", "domain_userid", "user_token", "reviewer_id"),
-        *("cookie", "ifa", "idfa", "gaid", "email", "profile_email", "anon_id", "unit_id"),
-        *("kunde", "kunden_id", "kundennummer", "nutzer", "nutzer_id", "benutzer", "besucher_id"),
-        *("cliente", "cliente_id", "id_cliente", "usuario", "usuario_id", "id_usuario"),
-        *("visiteur", "id_visiteur", "utilisateur", "id_utilisateur", "id_client", "utente"),
-    ),
-    "item_id": (
-        *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
-        *("movie_id", "track_id", "song_id", "doc_id", "document_id", "listing_id", "offer_id"),
-        *("creative_id", "post_id", "news_id", "book_id", "job_id", "asin", "result_id", "card_id"),
-        *(
-            "entity_id",
-            "object_id",
-            "aid",
-            "business_id",
-            "isbn",
-            "hotel_id",
-            "goods_id",
-            "prop_id",
+    field: tuple(text.split())
+    for field, text in {
+        "type": (
+            "event event_type event_name kind name action interaction verb ereignis vorgang aktion "
+            "accion evento evenement azione"
         ),
-        *("adgroup_id", "creative", "movie", "book", "song", "track", "crid", "banner_id"),
-        *("artikel", "artikelnr", "artikelnummer", "artikel_id", "produkt", "produkt_id"),
-        *("articulo", "producto", "producto_id", "id_producto", "produto", "id_produto"),
-        *("produit", "id_produit", "id_contenu", "id_article", "prodotto", "id_prodotto"),
-    ),
-    "items": (
-        *("products", "recommendations", "recs", "results", "slate", "list", "candidates", "shown"),
-        *(
-            "item_ids",
-            "product_ids",
-            "result_ids",
-            "content_ids",
-            "line_items",
-            "lines",
-            "cards",
-            "entries",
-            "docs",
-            "ads",
+        "ts": (
+            "time timestamp event_time event_timestamp event_ts datetime date occurred_at "
+            "happened_at created_at logged_at at derived_tstamp time_stamp unix_review_time "
+            "query_time date_time hour day original_timestamp client_time server_time sent_at "
+            "received_at zeitpunkt zeitstempel zeit datum fecha fecha_hora horodatage data_ora "
+            "data_hora"
         ),
-        *("treffer", "ergebnisse", "artikelliste", "resultados", "productos", "resultats"),
-    ),
-    "request_id": (
-        *("request", "query_id", "recommendation_id", "rec_id", "slate_id", "impression_id"),
-        *("search_id", "response_id", "list_id", "page_view_id", "pageview_id", "trace_id"),
-    ),
-    "impression_id": ("impression_id", "impression", "imp_id", "impid", "bid_id", "bidid"),
-    "event_id": ("message_id", "event_uuid", "uuid", "insert_id", "record_id", "id"),
-    "session_id": ("session", "visit_id", "visit", "sid", "ga_session_id"),
-    "position": (
-        *("rank", "slot", "index", "pos", "place"),
-        *("rang", "platz", "posicion", "posizione", "posicao"),
-    ),
-    "score": ("relevance", "relevancy", "prediction", "predicted_score", "model_score", "pctr"),
-    "propensity": (
-        *("propensity_score", "pscore", "action_prob", "action_probability", "logging_prob"),
-        "probability",
-    ),
-    "value": (
-        *("revenue", "order_total", "order_value", "order_amount", "total_price", "total"),
-        *("price", "amount", "unit_price"),
-        *("betrag", "gesamtbetrag", "umsatz", "importe", "montant", "montant_ttc", "importo"),
-    ),
-    "dwell_ms": ("dwell", "dwell_time_ms", "dwell_time", "time_spent_ms", "duration_ms"),
-    "feedback": ("feedback_type", "reaction"),
-    "variant": (
-        *("arm", "treatment", "bucket", "experiment_group", "policy", "variation", "test_group"),
-        *("ab_group", "ab_variant", "experiment_variant", "experiment_arm", "cohort", "ranker"),
-        *("algorithm", "model", "model_version"),
-    ),
+        "user_id": (
+            "user uid visitor_id visitor customer_id customer member_id member who_id actor_id "
+            "viewer_id shopper_id subscriber_id person_id profile_id client_id account_id "
+            "user_pseudo_id distinct_id anonymous_id cookie_id device_id domain_userid user_token "
+            "reviewer_id cookie ifa idfa gaid email profile_email anon_id unit_id kunde kunden_id "
+            "kundennummer nutzer nutzer_id benutzer besucher_id cliente cliente_id id_cliente "
+            "usuario usuario_id id_usuario visiteur id_visiteur utilisateur id_utilisateur "
+            "id_client utente"
+        ),
+        "item_id": (
+            "item sku product_id product content_id article_id ad_id video_id movie_id track_id "
+            "song_id doc_id document_id listing_id offer_id creative_id post_id news_id book_id "
+            "job_id asin result_id card_id entity_id object_id aid business_id isbn hotel_id "
+            "goods_id prop_id adgroup_id creative movie book song track crid banner_id artikel "
+            "artikelnr artikelnummer artikel_id produkt produkt_id articulo producto producto_id "
+            "id_producto produto id_produto produit id_produit id_contenu id_article prodotto "
+            "id_prodotto"
+        ),
+        "items": (
+            "products recommendations recs results slate list candidates shown item_ids "
+            "product_ids result_ids content_ids line_items lines cards entries docs ads treffer "
+            "ergebnisse artikelliste resultados productos resultats"
+        ),
+        "request_id": (
+            "request query_id recommendation_id rec_id slate_id impression_id search_id "
+            "response_id list_id page_view_id pageview_id trace_id"
+        ),
+        "impression_id": "impression_id impression imp_id impid bid_id bidid",
+        "event_id": "message_id event_uuid uuid insert_id record_id id",
+        "session_id": "session visit_id visit sid ga_session_id",
+        "position": "rank slot index pos place rang platz posicion posizione posicao",
+        "score": "relevance relevancy prediction predicted_score model_score pctr",
+        "propensity": (
+            "propensity_score pscore action_prob action_probability logging_prob probability"
+        ),
+        "value": (
+            "revenue order_total order_value order_amount total_price total price amount "
+            "unit_price betrag gesamtbetrag umsatz importe montant montant_ttc importo"
+        ),
+        "dwell_ms": "dwell dwell_time_ms dwell_time time_spent_ms duration_ms",
+        "feedback": "feedback_type reaction",
+        "variant": (
+            "arm treatment bucket experiment_group policy variation test_group ab_group ab_variant "
+            "experiment_variant experiment_arm cohort ranker algorithm model model_version"
+        ),
+    }.items()
 }
 """Our field → what others call it, the most likely first."""
 ARM_NAMES: Mapping[str, tuple[str, ...]] = {
-    "experiment": (
-        *("experiment_key", "experiment_id", "experiment_name", "flag_key", "feature_flag", "flag"),
-        *("feature_name", "test_name", "test_id"),
-    ),
-    "arm": (
-        *("variation_key", "variation_id", "variation_name", "variation", "variant_key"),
-        *("variant_id", "variant_name", "variant", "treatment", "bucket", "group_name", "group"),
-    ),
+    field: tuple(text.split())
+    for field, text in {
+        "experiment": (
+            "experiment_key experiment_id experiment_name flag_key feature_flag flag feature_name "
+            "test_name test_id"
+        ),
+        "arm": (
+            "variation_key variation_id variation_name variation variant_key variant_id "
+            "variant_name variant treatment bucket group_name group"
+        ),
+    }.items()
 }
 """Fields of exposures → what others call them, the most likely first."""
 PRICES = ("price", "unitprice", "preis", "einzelpreis", "precio", "prix", "prezzo", "preco")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from streamer.ingest.discovery.dimensions import Dimensions, ProposedDimension
 from streamer.ingest.discovery.drafts import Draft
-from streamer.ingest.discovery.kinds import NO, YES, Kinds, Value
+from streamer.ingest.discovery.kinds import YES, Kinds, Value, are_flags
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.profile import Profile, Seen, is_id, nearly_all
 from streamer.ingest.discovery.writing import toml_value
@@ -127,4 +127,4 @@ def _is_label(seen: Seen) -> bool:
 
 
 def _is_flag(seen: Seen) -> bool:
-    return seen.distinct == 2 and set(seen.values) <= {*YES, *NO}
+    return seen.distinct == 2 and are_flags(seen)
