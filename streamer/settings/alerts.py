@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from streamer.settings import limits
-from streamer.settings.durations import DAY_MS, duration_ms
+from streamer.settings.durations import DAY_MS, day_of, duration_ms
 from streamer.settings.section import Section
 
 LEVEL = 0.99
@@ -89,4 +89,4 @@ def _day_of(text: str) -> int:
     """Days from 1970 to a date."""
     if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
         raise ValueError(f"{text!r} is not a date")
-    return (date.fromisoformat(text) - date(1970, 1, 1)).days
+    return day_of(date.fromisoformat(text))

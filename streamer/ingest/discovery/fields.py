@@ -561,8 +561,8 @@ def _take_list(
     of_each = f"{text_of(path)}[]"
     fields.fields |= {name: _below(of_each, said) for name, said in own.fields.items()}
     fields.positions_from = own.positions_from
-    is_below = "value" in of_kind and "value" in own.fields
-    return [n for n in of_kind if n not in of_element or (n == "value" and not is_below)]
+    has_value = "value" in own.fields
+    return [n for n in of_kind if n not in of_element or (n == "value" and not has_value)]
 
 
 def _below(outer: str, said: FieldSource) -> FieldSource:

@@ -388,7 +388,8 @@ def _is_rating(path: Path, seen: Seen) -> bool:
 def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
     values: list[Value] = []
     assigned = {"exposure"} if {("experiment",), ("arm",)} <= profile.scalars.keys() else set()
-    assigned |= set() if path is None else _assigned(profile, path)
+    if path is not None and any({*words(text)} & _EXPOSED for text in seen.values):
+        assigned |= _assigned(profile, path)
     for text, records in seen.values.most_common():
         is_arm = text in assigned and {*words(text)} & _EXPOSED  # else of items: they are, too
         kind, extra = ("exposure", {}) if is_arm else classified(text)
@@ -410,6 +411,7 @@ def _values(seen: Seen, profile: Profile, path: Path | None) -> list[Value]:
 def _assigned(profile: Profile, path: Path) -> set[str]:
     """Values whose records hold an experiment and an arm, which those of other values lack."""
     texts, alone = values_of(profile, path), list[set[str | None]]()
+    counts = Counter(texts)
     for name, others in ARM_NAMES.items():
         ranks = {at: rank(names_of(at), (name, *others)) for at in profile.scalars}
         named = [(place, at) for at, place in ranks.items() if place is not None]
@@ -417,9 +419,9 @@ def _assigned(profile: Profile, path: Path) -> set[str]:
             return set()
         of_field = values_of(profile, min(named, key=lambda one: one[0])[1])
         having = Counter(t for t, own in zip(texts, of_field, strict=True) if own is not None)
-        alone.append({text for text, n in having.items() if nearly_all(n, texts.count(text))})
+        alone.append({text for text, n in having.items() if nearly_all(n, counts[text])})
     both = set.intersection(*alone)
-    return {text for text in both if text} if both < set(texts) else set()
+    return {text for text in both if text} if both < counts.keys() else set()
 
 
 def _with_opened(values: Sequence[Value]) -> list[Value]:
